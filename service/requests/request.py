@@ -18,7 +18,7 @@ Degree = int | Auto
 
 @dataclass(frozen=True, slots=True)
 class FullLayers:
-    """`recompute = {"full_layers": n}`: that many decoder layers of each stage are recomputed whole, the rest not."""
+    """`recompute = {"full_layers": n}`: only that many decoder layers are recomputed."""
 
     full_layers: int
 
