@@ -6,19 +6,26 @@ names the published modelling code whose habits (which copies it keeps) the Hugg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 Position = Literal["rope", "learned", "alibi", "relative", "none"]
 Norm = Literal["rmsnorm", "layernorm", "layernorm-no-bias", "layernorm-no-weight"]
-Activation = Literal["swiglu", "geglu", "gelu", "relu", "relu2"]
-QkNorm = Literal["none", "head", "full"]
-Head = Literal["lm", "classification", "none"]
+#: pre: before each branch; post: after the residual sum (BERT); branch: on a branch's output, before the sum (OLMo-2);
+#: sandwich: before and after each branch (Gemma-2)
+NormPlacement = Literal["pre", "post", "branch", "sandwich"]
+Activation = Literal["swiglu", "geglu", "reglu", "gelu", "relu", "relu2", "silu", "xielu"]
+#: head: one weight of head_dim for queries, one for keys; full: over all heads; per-head: a weight of head_dim for
+#: every head; unweighted: normalises and has no parameter (Llama 4)
+QkNorm = Literal["none", "head", "full", "per-head", "unweighted"]
+#: masked-lm: encoder that predicts masked tokens through the embedding matrix (BERT)
+Head = Literal["lm", "masked-lm", "classification", "none"]
 AttentionKind = Literal["full", "sliding"]
 MlpKind = Literal["dense", "moe"]
+Shards = Literal["", "tp", "tp_kv", "ep"]
 
-GATED_ACTIVATIONS: frozenset[str] = frozenset({"swiglu", "geglu"})
+GATED_ACTIVATIONS: frozenset[str] = frozenset({"swiglu", "geglu", "reglu"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,10 @@ class MixtureOfExperts:
     router_bias: bool = False
     shared_gate: bool = False
     expert_bias: bool = False
+    #: which layers are routed, where `first_dense_layers` and `every` cannot say it
+    places: tuple[int, ...] | None = None
+    #: a routed layer also has the dense MLP of `ffn_size`, beside the experts (Gemma 4)
+    beside_dense: bool = False
 
     @property
     def shared_width(self) -> int:
@@ -58,6 +69,30 @@ class LatentAttention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Encoder:
+    """The other stack of an encoder-decoder (T5, BART); what is not said here is as in the decoder."""
+
+    layers: int
+    heads: int
+    head_dim: int
+    ffn_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraTensor:
+    """A parameter that only this family has, by name and shape of one copy.
+
+    `layers` are the decoder layers that hold one each; empty means once, outside the layers.
+    """
+
+    name: str
+    module: str
+    shape: tuple[int, ...]
+    layers: tuple[int, ...] = ()
+    shards: Shards = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerKind:
     """Layers that are alike; `positions` are their 0-based places in the decoder (or only) stack."""
 
@@ -65,10 +100,20 @@ class LayerKind:
     mlp: MlpKind
     positions: tuple[int, ...]
     ffn_size: int | None = None
+    kv_heads: int = 0
+    head_dim: int = 0
+    #: queries and keys are rotated here (false in Llama 4's and Cohere 2's position-free layers)
+    rotary: bool = True
+    #: keys serve as values, so there is no value projection (Gemma 4, full attention)
+    keys_are_values: bool = False
+    #: keys and values come from an earlier layer, so there is no projection for either (Gemma 3n)
+    shares_kv: bool = False
+    #: false where the norm before attention is left out (ModernBERT's first layer)
+    attention_norm: bool = True
 
     @property
     def name(self) -> str:
-        words = [self.mlp if self.mlp == "moe" else "dense"]
+        words: list[str] = [self.mlp]
         if self.attention == "sliding":
             words.append("sliding-window")
         return " ".join(words)
@@ -104,16 +149,48 @@ class Architecture:
     head: Head = "lm"
     # Said by the catalogue and by hf_config, never by the `architecture` object of a request.
     code: str = "generic"
+    #: the activation as the modelling code names it ("gelu_new", "gelu_pytorch_tanh", …); "" is the usual one
+    activation_function: str = ""
+    #: None is `dropout`; `ffn_dropout` is the one inside the MLP, after the activation
+    embedding_dropout: float | None = None
+    ffn_dropout: float = 0.0
+    norm_placement: NormPlacement = "pre"
+    qk_norm_bias: bool = False
+    #: one projection for queries, keys and values; one for gate and up (of the experts: `fused_experts`)
+    fused_qkv: bool = False
+    fused_gate_up: bool = False
+    fused_experts: bool = False
+    #: share of each head's elements that rotary positions turn (GPT-NeoX 0.25)
+    rotary_fraction: float = 1.0
+    nope_layers: tuple[int, ...] = ()
     sliding_window: int | None = None
     sliding_layers: tuple[int, ...] = ()
     attention_softcap: bool = False
     logit_softcap: bool = False
     attention_sinks: bool = False
-    encoder_layers: int = 0
+    #: Gemma 4: what full-attention layers have when sliding ones have `head_dim` and `kv_heads`
+    full_head_dim: int | None = None
+    full_kv_heads: int | None = None
+    full_keys_are_values: bool = False
+    #: layers that take keys and values from an earlier one
+    kv_shared_layers: tuple[int, ...] = ()
+    #: width of the dense MLP in each layer, where it is not `ffn_size` everywhere
+    ffn_sizes: tuple[int, ...] = ()
+    first_attention_norm: bool = True
+    encoder: Encoder | None = None
     head_bias: bool = False
     final_norm: bool = True
     embedding_norm: bool = False
+    #: width of the embedding table, where projections lead to and from `hidden_size` (OPT-350M)
+    embedding_size: int | None = None
+    #: rows of a learned position table beyond `max_positions` (OPT and BART 2)
+    position_offset: int = 0
+    #: buckets of a relative position bias that the first layer of a stack owns, one value a head (T5)
+    relative_buckets: int = 0
     token_types: int = 0
+    #: a dense layer with bias over the first token (BERT)
+    pooler: bool = False
+    extra_tensors: tuple[ExtraTensor, ...] = ()
     #: parameters that no transformer layer explains, kept as named totals: (("vision tower", 403_000_000), …)
     extra_parameters: tuple[tuple[str, int], ...] = ()
 
@@ -121,6 +198,11 @@ class Architecture:
     def gated(self) -> bool:
         """Whether the MLP has a gate branch beside its up branch (three matrices)."""
         return self.activation in GATED_ACTIVATIONS
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of the encoder beside the decoder; 0 for a model of one stack."""
+        return self.encoder.layers if self.encoder else 0
 
     @property
     def query_width(self) -> int:
@@ -140,17 +222,51 @@ class Architecture:
 
 @lru_cache(maxsize=4096)
 def layer_kinds(architecture: Architecture) -> tuple[LayerKind, ...]:
-    """The distinct kinds of decoder layer, in the order in which they first appear; positions cover every layer once."""
-    moe, places = architecture.moe, dict[tuple[AttentionKind, MlpKind], list[int]]()
-    sliding = frozenset(architecture.sliding_layers)
+    """The distinct kinds of decoder layer, in the order of their first layers; positions cover every layer once."""
+    kind_of = _KindOf(architecture)
+    places = dict[tuple[LayerKind, frozenset[int]], list[int]]()
     for position in range(architecture.layers):
-        routed = moe is not None and position >= moe.first_dense_layers and is_moe_place(moe, position)
-        attention: AttentionKind = "sliding" if position in sliding else "full"
-        places.setdefault((attention, "moe" if routed else "dense"), []).append(position)
-    return tuple(
-        LayerKind(attention=attention, mlp=mlp, positions=tuple(positions), ffn_size=architecture.ffn_size)
-        for (attention, mlp), positions in places.items()
-    )
+        places.setdefault(kind_of(position), []).append(position)
+    return tuple(replace(kind, positions=tuple(positions)) for (kind, _), positions in places.items())
+
+
+class _KindOf:
+    """Kind of the layer at a position, without positions, and which extra tensors it holds."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        self._architecture = architecture
+        self._sliding = frozenset(architecture.sliding_layers)
+        self._no_positions = frozenset(architecture.nope_layers)
+        self._shared = frozenset(architecture.kv_shared_layers)
+        self._routed = frozenset(routed_layers(architecture))
+        self._extras = [frozenset(extra.layers) for extra in architecture.extra_tensors]
+
+    def __call__(self, position: int) -> tuple[LayerKind, frozenset[int]]:
+        arch = self._architecture
+        sliding = position in self._sliding
+        kind = LayerKind(
+            attention="sliding" if sliding else "full",
+            mlp="moe" if position in self._routed else "dense",
+            positions=(),
+            ffn_size=arch.ffn_sizes[position] if arch.ffn_sizes else arch.ffn_size,
+            kv_heads=arch.kv_heads if sliding else arch.full_kv_heads or arch.kv_heads,
+            head_dim=arch.head_dim if sliding else arch.full_head_dim or arch.head_dim,
+            rotary=arch.position == "rope" and position not in self._no_positions,
+            keys_are_values=arch.full_keys_are_values and not sliding,
+            shares_kv=position in self._shared,
+            attention_norm=arch.first_attention_norm or position > 0,
+        )
+        return kind, frozenset(index for index, layers in enumerate(self._extras) if position in layers)
+
+
+def routed_layers(architecture: Architecture) -> tuple[int, ...]:
+    """Positions of the layers with routed experts."""
+    moe = architecture.moe
+    if moe is None:
+        return ()
+    if moe.places is not None:
+        return moe.places
+    return tuple(p for p in range(moe.first_dense_layers, architecture.layers) if is_moe_place(moe, p))
 
 
 def is_moe_place(moe: MixtureOfExperts, position: int) -> bool:
