@@ -1,0 +1,127 @@
+"""Appending to the audit, as the last step of the transaction that has the effect."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import secrets
+import uuid
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from service.audit import chain
+from service.audit.models import HASH_BYTES, AuditEntry, AuditHead, AuditText
+from service.ids import uuid7
+
+LOG = "main"
+
+Outcome = Literal["ok", "refused"]
+
+
+class Actor(Protocol):
+    """Who did it: ids, no names. `team` is the workspace or group that the id belongs to."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def team(self) -> str | None: ...
+
+
+class Receipt(NamedTuple):
+    """What a caller keeps to have the entry proven later: its number, and its leaf hash as lower-case hex."""
+
+    seq: int
+    leaf: str
+
+
+def append(
+    session: Session,
+    *,
+    action: str,
+    actor: Actor,
+    via: str,
+    subject: str | None,
+    outcome: Outcome = "ok",
+    request: Mapping[str, Any] | None = None,
+    result: Mapping[str, Any] | None = None,
+    free_text: Mapping[str, str] | None = None,
+    engine: str | None = None,
+    catalog: str | None = None,
+    request_id: str | None = None,
+    event_id: uuid.UUID | None = None,
+    at: datetime.datetime | None = None,
+) -> Receipt:
+    """Append one event and return its receipt. Call it last before the commit: from here on other writers wait.
+
+    `request` and `result` are JSON objects of text, booleans, null, finite numbers and integers within ±2^53.
+    Each of `free_text` goes to a table of its own, where it may be erased; the entry has `<name>_sha256` in `request`.
+    Raises ValueError if something has no canonical form. Nothing is written unless the caller's transaction commits.
+    """
+    event_id = event_id or uuid7()
+    at = at or datetime.datetime.now(datetime.UTC)
+    salted = {name: (secrets.token_bytes(HASH_BYTES), text) for name, text in (free_text or {}).items()}
+    digests = {f"{name}_sha256": text_digest(salt, text) for name, (salt, text) in salted.items()}
+    draft = chain.Draft(
+        {
+            "v": 1,
+            "log": LOG,
+            "id": str(event_id),
+            "at": timestamp(at),
+            "actor": {"kind": actor.kind, "id": actor.id, "team": actor.team},
+            "via": via,
+            "action": action,
+            "subject": subject,
+            "outcome": outcome,
+            "request": None if request is None and not digests else {**(request or {}), **digests},
+            "result": result,
+            "engine": engine,
+            "catalog": catalog,
+            "request_id": request_id,
+        }
+    )
+    if salted:
+        rows = [{"event_id": str(event_id), "name": n, "salt": s, "text": t} for n, (s, t) in salted.items()]
+        session.execute(sa.insert(AuditText.__table__), rows)
+    search_copies = {"occurred_at": at, "actor": actor_text(actor), "action": action, "subject": subject}
+    return _take_next_place(session, draft, event_id, search_copies)
+
+
+def _take_next_place(
+    session: Session, draft: chain.Draft, event_id: uuid.UUID, search_copies: Mapping[str, Any]
+) -> Receipt:
+    # The first statement takes the head's row lock (PostgreSQL) or finds the write lock taken (SQLite). Whoever waits
+    # for it then sees the committed new end: no fork, no retry, and a rolled-back transaction gives its number back.
+    here = sa.update(AuditHead.__table__).where(AuditHead.log == LOG)
+    seq, previous = session.execute(
+        here.values(size=AuditHead.size + 1).returning(AuditHead.size, AuditHead.head)
+    ).one()
+    body = draft.body(seq)
+    leaf = chain.leaf_hash(body)
+    head = chain.chain_hash(seq, previous, leaf)
+    session.execute(
+        sa.insert(AuditEntry.__table__).values(
+            seq=seq, event_id=str(event_id), body=body.decode(), prev=previous, hash=head, **search_copies
+        )
+    )
+    session.execute(here.values(head=head))
+    return Receipt(seq, leaf.hex())
+
+
+def text_digest(salt: bytes, text: str) -> str:
+    """What stands in an entry for free text: SHA-256(salt ‖ UTF-8 text), lower-case hex."""
+    return hashlib.sha256(salt + text.encode()).hexdigest()
+
+
+def timestamp(at: datetime.datetime) -> str:
+    """UTC with microseconds and Z, as entries and answers show it."""
+    return at.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def actor_text(actor: Actor) -> str:
+    """`slack:T012/U345`: the form of the header Trainmem-On-Behalf-Of and of the search column."""
+    return f"{actor.kind}:{actor.team}/{actor.id}" if actor.team else f"{actor.kind}:{actor.id}"

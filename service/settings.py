@@ -1,0 +1,144 @@
+"""Every environment variable of the service: its name, type, default and meaning, in this one place."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.errors import SettingError
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _database_url(value: str) -> str:
+    """`postgres://` and `postgresql://` name the driver that is installed; SQLite is `sqlite:///path`."""
+    scheme, separator, rest = value.partition("://")
+    if separator and scheme in ("postgres", "postgresql", "postgresql+psycopg"):
+        return f"postgresql+psycopg://{rest}"
+    if separator and scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return value
+    raise ValueError("sqlite:///path/to/file.db or postgresql://user:password@host/name")
+
+
+def _whole_number(least: int, most: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        if not value.isascii() or not value.isdigit() or not least <= int(value[:20]) <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(value)
+
+    return read
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0.01 <= seconds <= 600:
+        raise ValueError("a number of seconds from 0.01 to 600")
+    return seconds
+
+
+def _networks(value: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
+    except ValueError as error:
+        raise ValueError(f"addresses or networks with commas between, like 127.0.0.0/8,10.0.0.7 ({error})") from None
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in allowed:
+            raise ValueError(" or ".join(allowed))
+        return value
+
+    return read
+
+
+def _setting(name: str, read: Callable[[str], Any], default: str, meaning: str) -> Any:
+    """A dataclass field that knows which variable it comes from; the default is written as one would type it."""
+    metadata = {"variable": name, "read": read, "default": default, "meaning": meaning}
+    return dataclasses.field(default_factory=lambda: read(default), metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the service needs to know about where it runs. Every member has a default that works on a laptop."""
+
+    database_url: str = _setting(
+        "TRAINMEM_DATABASE_URL",
+        _database_url,
+        "sqlite:///var/trainmem.db",
+        "Where sizings and the audit are kept: a SQLite file or a PostgreSQL database",
+    )
+    bind: str = _setting(
+        "TRAINMEM_BIND",
+        _text,
+        "127.0.0.1:8080",
+        "Address and port that gunicorn listens on; port 0 takes a free one",
+    )
+    public_url: str = _setting(
+        "TRAINMEM_PUBLIC_URL",
+        _text,
+        "",
+        "Address under which people reach the service, for links; empty takes the one of the request",
+    )
+    workers: int = _setting(
+        "TRAINMEM_WORKERS", _whole_number(0, 256), "0", "gunicorn worker processes; 0 takes one per core plus one"
+    )
+    threads: int = _setting(
+        "TRAINMEM_THREADS", _whole_number(1, 64), "4", "Threads of each worker, and so its database connections"
+    )
+    lock_timeout_s: float = _setting(
+        "TRAINMEM_LOCK_TIMEOUT_S",
+        _seconds,
+        "10",
+        "Seconds that a write waits for another one before the caller is told 503",
+    )
+    trusted_addresses: tuple[Network, ...] = _setting(
+        "TRAINMEM_TRUSTED_ADDRESSES",
+        _networks,
+        "127.0.0.0/8,::1/128",
+        "Callers that may name somebody else in Trainmem-On-Behalf-Of",
+    )
+    log_level: str = _setting(
+        "TRAINMEM_LOG_LEVEL", _choice("debug", "info", "warning", "error"), "info", "Least severity that is logged"
+    )
+    log_format: str = _setting(
+        "TRAINMEM_LOG_FORMAT", _choice("auto", "json", "console"), "auto", "auto is console on a terminal, else json"
+    )
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read the environment; an empty variable counts as not set.
+
+        Raises SettingError naming every variable that cannot be read, so that one look is enough.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        wrong: list[str] = []
+        for member in dataclasses.fields(cls):
+            name = member.metadata["variable"]
+            if not (text := environ.get(name, "").strip()):
+                continue
+            try:
+                values[member.name] = member.metadata["read"](text)
+            except ValueError as error:
+                shown = "(hidden)" if "URL" in name else repr(text)
+                wrong.append(f"{name} is {shown}; allowed is {error}")
+        if wrong:
+            raise SettingError("\n".join(wrong))
+        return cls(**values)
+
+    @classmethod
+    def table(cls) -> list[tuple[str, str, str]]:
+        """(variable, default, meaning) of every setting, in order: the table of docs/operations.md."""
+        return [(f.metadata["variable"], f.metadata["default"], f.metadata["meaning"]) for f in dataclasses.fields(cls)]
