@@ -1,7 +1,7 @@
 """What the engine, the grammar and the catalogue raise when a question cannot be answered as it was asked.
 
-    TrainmemError
-    └── InvalidInput          one or more FieldError, all of them at once
+TrainmemError
+└── InvalidInput          one or more FieldError, all of them at once
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ class FieldError(NamedTuple):
     """One thing wrong with one key of a request.
 
     `pointer` is a JSON pointer ("/tp"), `given` what was read, `allowed` what would have been right, in words.
+    `position` is where in a command text it was read: a 0-based offset into the normalised text.
     """
 
     pointer: str
@@ -22,6 +23,7 @@ class FieldError(NamedTuple):
     given: str | None = None
     allowed: str | None = None
     suggestions: tuple[str, ...] = ()
+    position: int | None = None
 
 
 class TrainmemError(Exception):

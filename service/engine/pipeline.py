@@ -1,0 +1,65 @@
+"""Pipeline schedules: which layers a stage holds, and how many micro-batches are in flight on it.
+
+Stages (ranks) and chunks count from 0. With `vpp` chunks per stage, chunk c of stage r is virtual stage c·pp + r.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from service.engine.architecture import Architecture, LayerKind
+from service.engine.elementwise import Int, at, maximum, minimum
+from service.engine.layout import Layout
+from service.engine.run import Run
+
+
+@lru_cache(maxsize=1024)
+def _running_count(kind: LayerKind, layers: int) -> tuple[int, ...]:
+    """How many layers of `kind` lie before each position 0 … layers."""
+    places, counts = frozenset(kind.positions), [0]
+    for position in range(layers):
+        counts.append(counts[-1] + (position in places))
+    return tuple(counts)
+
+
+def chunk_bounds(architecture: Architecture, layout: Layout, stage: Int, chunk: int) -> tuple[Int, Int]:
+    """First layer and first layer after chunk `chunk` of `stage`: even, or as `stage_layers` says."""
+    virtual_stage = chunk * layout.pp + stage
+    if layout.stage_layers is not None:
+        starts = [0]
+        for layers in layout.stage_layers:
+            starts.append(starts[-1] + layers)
+        return at(tuple(starts), virtual_stage), at(tuple(starts), virtual_stage + 1)
+    per_chunk = architecture.layers // (layout.pp * layout.vpp)
+    return virtual_stage * per_chunk, (virtual_stage + 1) * per_chunk
+
+
+def layers_of(architecture: Architecture, layout: Layout, kind: LayerKind, stage: Int, chunk: int) -> Int:
+    """Layers of `kind` in one chunk of one stage."""
+    first, end = chunk_bounds(architecture, layout, stage, chunk)
+    before = _running_count(kind, architecture.layers)
+    return at(before, end) - at(before, first)
+
+
+def in_flight(layout: Layout, run: Run, stage: Int, chunk: int) -> Int:
+    """Micro-batches whose saved tensors chunk `chunk` of `stage` holds at the stage's fullest moment.
+
+    GPipe keeps all of them. 1F1B keeps as many as stages follow, itself included (arXiv:2104.04473, section 2.2).
+    Interleaved, the first (vpp − 1)·g + 2·(pp − stage − 1) + 1 forwards of chunks run before the first backward, g
+    micro-batches through one chunk before the next chunk starts (Megatron-core schedules.py, warm-up count).
+    """
+    if run.pipeline_schedule == "gpipe":
+        return run.micro_batches
+    if layout.vpp == 1:
+        held = minimum(layout.pp - stage, run.micro_batches)
+        if run.pipeline_schedule == "vocab-parallel-1":
+            return minimum(held + 2, run.micro_batches)
+        if run.pipeline_schedule == "vocab-parallel-2":
+            return minimum(held + 1, run.micro_batches)
+        return held
+    group: Int = layout.pp if run.microbatch_group is None else run.microbatch_group
+    forwards = (layout.vpp - 1) * group + 2 * (layout.pp - stage - 1) + 1
+    forwards = minimum(forwards, run.micro_batches * layout.vpp)
+    rounds, rest = forwards // (group * layout.vpp), forwards % (group * layout.vpp)
+    last_round = minimum(maximum(rest - chunk * group, 0), group)
+    return minimum(rounds * group + last_round, run.micro_batches)

@@ -1,0 +1,121 @@
+"""The dimensions of one micro-batch on one rank, and the kernels that run over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from service.engine.architecture import Architecture, LayerKind
+from service.engine.elementwise import Int, ceil_div, maximum
+from service.engine.layout import Layout
+from service.engine.ledger import Dim, Row, tensor
+from service.engine.recipe import Recipe
+from service.engine.run import Run
+from service.engine.stacks import Stack
+
+#: fused: one kernel that keeps its input and statistics; upcast: Python code that keeps an fp32 copy and x̂ besides
+NormKernel = Literal["fused", "upcast"]
+#: flash: no scores; scores: the s × s probabilities stay, in `score_dtypes`
+AttentionKernel = Literal["flash", "scores"]
+#: fused: gate and up and their product; eager: the activated gate as well
+MlpKernel = Literal["fused", "eager"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """Which variant of each kernel a stack runs; every field picks rows, none holds a number."""
+
+    norm: NormKernel
+    attention: AttentionKernel
+    mlp: MlpKernel
+    #: dtypes in which softmax leaves its result (fp32 and a cast copy, or the compute dtype alone)
+    score_dtypes: tuple[str, ...]
+    #: keys and values are repeated to all query heads before the scores
+    expand_kv: bool
+    #: dropout masks take a byte an element (CUDA)
+    keeps_router_fp32: bool = True
+
+
+def kernels(stack: Stack, run: Run, recipe: Recipe) -> Kernels:
+    """The kernels that `stack` runs for this run."""
+    eager = run.attention == "eager"
+    compute = recipe.compute
+    upcast_softmax = eager and compute != "fp32" and stack.name in ("huggingface", "deepspeed")
+    return Kernels(
+        norm="fused" if stack.fused_norm or run.compile or "rmsnorm" in run.kernels else "upcast",
+        attention="scores" if eager else "flash",
+        mlp="fused" if stack.fused_mlp or run.compile or "swiglu" in run.kernels else "eager",
+        score_dtypes=("fp32", compute) if upcast_softmax else (compute,),
+        expand_kv=eager and stack.name in ("huggingface", "deepspeed"),
+    )
+
+
+class Scope:
+    """One micro-batch on one rank: architecture, run, layout and kernels, with the local size of every dimension.
+
+    Symbols: b micro-batch, s sequence, h hidden, A query width, K key width, a heads, f MLP width, V vocabulary.
+    """
+
+    def __init__(self, architecture: Architecture, run: Run, layout: Layout, recipe: Recipe, kernels: Kernels) -> None:
+        self.architecture = architecture
+        self.run = run
+        self.layout = layout
+        self.recipe = recipe
+        self.kernels = kernels
+        self.compute = recipe.compute
+        self.residual = run.residual_dtype or ("fp32" if recipe.precision == "amp" else recipe.compute)
+        cp: tuple[str, ...] = ("cp",)
+        sp: tuple[str, ...] = ("tp",) if layout.sp else ()
+        per_rank = ceil_div(run.sequence_length, layout.cp)
+        self.tokens = Dim("b·s", run.micro_batch * per_rank, cp)
+        self.tokens_sp = Dim("b·s", run.micro_batch * ceil_div(per_rank, layout.sequence_divisor), cp + sp)
+        self.queries = Dim("s", per_rank, cp)
+        self.keys = Dim("s", run.sequence_length)
+        self.batch = Dim("b", run.micro_batch)
+        self.hidden = Dim("h", architecture.hidden_size)
+        tp = ("tp",)
+        heads = ceil_div(architecture.heads, layout.tp)
+        kv_heads = maximum(ceil_div(architecture.kv_heads, layout.tp), 1)
+        self.heads = Dim("a", heads, tp)
+        self.query = Dim("A", heads * architecture.head_dim, tp)
+        self.kv = Dim("K", kv_heads * architecture.head_dim, tp)
+        self.value = Dim("A", heads * (architecture.value_width // architecture.heads), tp)
+        self.vocab = Dim("V", padded_vocab(architecture, run, layout) // layout.tp, tp)
+
+    def ffn(self, kind: LayerKind) -> Dim:
+        """Width of the dense MLP of this kind of layer."""
+        return Dim("f", ceil_div(kind.ffn_size or 0, self.layout.tp), ("tp",))
+
+    @cached_property
+    def expert_ffn(self) -> Dim:
+        moe = self.architecture.moe
+        return Dim("m", ceil_div(moe.ffn_size if moe else 0, self.layout.etp), ("etp",))
+
+    @cached_property
+    def shared_ffn(self) -> Dim:
+        moe = self.architecture.moe
+        return Dim("f_sh", ceil_div(moe.shared_width if moe else 0, self.layout.tp), ("tp",))
+
+    @cached_property
+    def routed_tokens(self) -> Dim:
+        """Token copies that reach the experts of this rank when routing is even: every rank sends top_k copies of its
+        own tokens (a 1/tp part when the sequence is split) and receives as many; etp ranks gather each other's."""
+        moe = self.architecture.moe
+        top_k = moe.top_k if moe else 0
+        return Dim("k·b·s", self.tokens_sp.size * top_k * self.layout.etp, self.tokens_sp.sharded_by)
+
+    def saved(
+        self, name: str, module: str, shape: tuple[Dim, ...], dtype: str, *, why: str, source: str, dropped_by: str = ""
+    ) -> Row:
+        """A row of `activations`; `dropped_by` names the selective policies that free it, in one string."""
+        return tensor(
+            "activations", name, module, shape, dtype, why=why, source=source, dropped_by=tuple(dropped_by.split())
+        )
+
+
+def padded_vocab(architecture: Architecture, run: Run, layout: Layout) -> Int:
+    """Vocabulary rows that the ranks hold together: padded to `vocab_multiple` and to a multiple of tp."""
+    multiple: Int = run.vocab_multiple or 1
+    padded = ceil_div(architecture.vocab_size, multiple) * multiple
+    return ceil_div(padded, layout.tp) * layout.tp
