@@ -28,6 +28,7 @@ from service.engine.stage import (
     view,
 )
 from service.engine.timeline import Timeline, moment_name, moments, timeline
+from service.engine.transients.optimizer import local_parameters
 
 
 class StageSizing(NamedTuple):
@@ -134,7 +135,7 @@ def size_stage(prepared: Prepared, index: int) -> StageSizing:
         instant=instant,
         allocated_bytes=allocated,
         saved_bytes=int(saved_bytes(bundles)),
-        parameters=int(transients.local_parameters(prepared, stage)),
+        parameters=int(local_parameters(prepared, stage)),
         runtime=runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu),
     )
 

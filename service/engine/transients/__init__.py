@@ -1,0 +1,29 @@
+"""What lives only for part of a step: gathered parameters, weight copies, logits, buckets, temporaries, workspaces.
+
+Each function yields bundles of `working` rows with the moments at which they are alive and the source of the habit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.engine.ledger import Bundle
+from service.engine.stage import Prepared, StageView
+from service.engine.transients import casts, layer, loss, optimizer, sharding, workspaces
+
+SOURCES = (
+    sharding.gathered,
+    sharding.kept_gathered,
+    sharding.buckets,
+    casts.weight_casts,
+    loss.logits,
+    layer.layer_gradients,
+    optimizer.optimizer_temporaries,
+    workspaces.workspaces,
+)
+
+
+def bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
+    """Every transient of one stage."""
+    for source in SOURCES:
+        yield from source(prepared, stage)
