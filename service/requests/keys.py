@@ -15,6 +15,8 @@ MOST_DEGREE = 4096
 MOST_SEQUENCE_LENGTH = 2**24
 MOST_TOKENS_IN_MICRO_BATCH = 2**28
 MOST_CHARACTERS = 32_768
+#: More errors than this help nobody, and finding near spellings is not free.
+MOST_ERRORS = 20
 
 _FLOATS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _LENGTH_WORDS = ("seq", "s", "ctx")
@@ -61,7 +63,7 @@ _TRAINING = (
         "loss=fused", choices=("full", "chunked", "fused", "vocab-parallel")),
     Key("recompute", "choice", "activation checkpointing: what backward computes again (ckpt=full:20 does 20 layers)",
         "auto when recommending, none when a layout is given", "ckpt=full", words=("ckpt", "ac"),
-        choices=("none", "selective", "full"), auto=True),
+        choices=("none", "selective", "full"), maximum=MOST_LAYERS, auto=True),
     Key("compile", "boolean", "torch.compile", "false", "compile"),
 )  # fmt: skip
 
@@ -142,7 +144,7 @@ _FURTHER = (
         "gradients layer by layer", "foreach for huggingface, else fused", "optimizer_impl=foreach",
         choices=("foreach", "fused", "loop", "in-backward")),
     Key("moments_dtype", "choice", "dtype of the optimizer moments", "that of the tensor the optimizer updates",
-        "moments_dtype=bf16", choices=("fp32", "bf16", "fp16", "fp8"), spellings=_FLOATS),
+        "moments_dtype=bf16", choices=("fp32", "bf16", "fp16"), spellings=_FLOATS),
     Key("master_dtype", "choice", "dtype of the master weights", "fp32", "master_dtype=fp32",
         choices=("fp32", "bf16", "fp16"), spellings=_FLOATS),
     Key("fp8_recipe", "choice", "how fp8 products are scaled", "tensorwise", "fp8_recipe=rowwise",
@@ -183,6 +185,11 @@ GROUPS: Mapping[str, tuple[Key, ...]] = MappingProxyType(
     }
 )
 KEYS: Mapping[str, Key] = MappingProxyType({key.name: key for rows in GROUPS.values() for key in rows})
+#: What may stand for a key, for error messages: the names that people use, and how many others there are.
+KNOWN_KEYS = (
+    ", ".join(key.name for rows in (_RUN, _TRAINING, _LAYOUT, _ANSWER) for key in rows)
+    + f", or one of {len(_FURTHER)} further keys"
+)
 _BY_WORD: dict[str, Key] = {as_name(word): key for key in KEYS.values() for word in (key.name, *key.words)}
 #: Words that set keys without being one; `service.requests.shorthands` says which.
 SHORTHANDS = ("lora", "qlora", "zero", "fsdp", "ddp")

@@ -23,7 +23,7 @@ MODEL_SHAPE = (
     '{"parameters": n}, {"hf_config": {…}} or {"architecture": {…}}'
 )
 GPU_SHAPE = f'a name such as H100, a list of at most {MOST_GPUS_COMPARED}, any, or {{"memory_bytes": n}}'
-FULL_LAYERS_SHAPE = '{"full_layers": n}'
+FULL_LAYERS_SHAPE = f'{{"full_layers": n}} with n up to {MOST_LAYERS:,}'
 
 
 @dataclass(frozen=True, slots=True)
