@@ -1,0 +1,1 @@
+"""GPUs, models, aliases, prices: tables, packaged facts, name resolution, hf_config → Architecture."""
