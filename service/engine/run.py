@@ -48,7 +48,8 @@ class Run:
     vocab_multiple: int | None = None
     optimizer_impl: str = "fused"
     fsdp_version: int = 2
-    reshard_after_forward: bool = True
+    #: None: parameters are split up again between forward and backward, except under a pipeline
+    reshard_after_forward: bool | None = None
     moe_dispatcher: str = "all-to-all"
     moe_capacity: float | None = None
     moe_balanced: bool = False

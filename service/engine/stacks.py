@@ -39,6 +39,8 @@ class Stack:
     vocab_multiple_per_tp: int | None = None
     fused_norm: bool
     fused_mlp: bool
+    #: what `recompute: auto` may choose, least first
+    recomputes: tuple[str, ...] = ("none", "selective", "full")
 
 
 MEGATRON_KERNELS = frozenset({"te", "wgrad-accumulation", "softmax", "gelu", "swiglu", "rope"})
@@ -71,6 +73,7 @@ STACKS: Mapping[str, Stack] = {
             optimizer_impl="foreach",
             fused_norm=False,
             fused_mlp=False,
+            recomputes=("none", "full"),
         ),
         Stack(
             name="torchtitan",
@@ -112,6 +115,7 @@ STACKS: Mapping[str, Stack] = {
             gradients_persist=True,
             fused_norm=False,
             fused_mlp=False,
+            recomputes=("none", "full"),
         ),
     )
 }

@@ -1,0 +1,158 @@
+"""A question with its layout still open, and the step from it to one plan that can be sized."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from service.engine.architecture import Architecture
+from service.engine.errors import FieldError, nearest
+from service.engine.hardware import Gpu
+from service.engine.layout import Layout, Shard, impossible
+from service.engine.run import Recompute, Run
+from service.engine.size import Sizing, size
+from service.engine.stacks import RecipeRequest, Stack, recipe
+from service.engine.stage import Prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked about a run before it is laid out.
+
+    None leaves a degree, `shard`, `recompute` or `micro_batch` to whoever lays the run out. `run` carries everything
+    else; its own micro_batch, micro_batches and recompute are overwritten by a plan.
+    """
+
+    architecture: Architecture
+    stack: Stack
+    gpu: Gpu
+    recipe: RecipeRequest
+    run: Run
+    margin: float = 0.05
+    global_batch: int | None = None
+    stage: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    dp: int | None = None
+    sp: bool | None = None
+    etp: int | None = None
+    vpp: int = 1
+    shard: Shard | None = None
+    shard_degree: int | None = None
+    stage_layers: tuple[int, ...] | None = None
+    recompute: Recompute | None = None
+    micro_batch: int | None = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One layout of a question: everything `size` needs."""
+
+    question: Question
+    layout: Layout
+    run: Run
+
+    @property
+    def gpus(self) -> int:
+        return int(self.layout.gpus)
+
+    @property
+    def nodes(self) -> int:
+        return -(-self.gpus // self.question.gpu.gpus_per_node)
+
+    def prepared(self) -> Prepared:
+        """The plan as the stages see it."""
+        question = self.question
+        made = recipe(question.stack, question.recipe, sharded=self.layout.shard == "parameters")
+        return Prepared(
+            architecture=question.architecture,
+            recipe=made,
+            layout=self.layout,
+            run=self.run,
+            stack=question.stack,
+            gpu=question.gpu,
+        )
+
+    def size(self) -> Sizing:
+        """Size the plan."""
+        question, prepared = self.question, self.prepared()
+        return size(
+            question.architecture, prepared.recipe, self.layout, self.run, question.stack, question.gpu,
+            margin=question.margin, stage=question.stage,
+        )  # fmt: skip
+
+
+def micro_batches(question: Question, dp: int, pp: int, micro_batch: int) -> int:
+    """Micro-batches of one step on one data-parallel rank: what `global_batch` says, else one, or a filled pipeline."""
+    if question.global_batch is not None:
+        return max(question.global_batch // (dp * micro_batch), 1)
+    return pp
+
+
+def plan(
+    question: Question, *, tp: int, pp: int, cp: int, ep: int, dp: int, shard: Shard, recompute: Recompute,
+    micro_batch: int,
+) -> Plan:  # fmt: skip
+    """Lay a question out. What the question fixes wins over nothing here: callers pass its own values on."""
+    stack, moe = question.stack, question.architecture.moe
+    sp = question.sp if question.sp is not None else stack.sequence_parallel
+    etp = question.etp if question.etp is not None else (tp if moe is not None else 1)
+    layout = Layout(
+        tp=tp,
+        sp=sp and tp > 1,
+        pp=pp,
+        vpp=question.vpp,
+        cp=cp,
+        ep=ep,
+        etp=etp,
+        dp=dp,
+        shard="none" if dp * cp == 1 else shard,
+        shard_degree=question.shard_degree,
+        stage_layers=question.stage_layers,
+    )
+    reshard = question.run.reshard_after_forward
+    if reshard is None:
+        reshard = pp == 1
+    run = replace(
+        question.run,
+        micro_batch=micro_batch,
+        micro_batches=micro_batches(question, dp, pp, micro_batch),
+        recompute=recompute,
+        reshard_after_forward=reshard,
+        vocab_multiple=vocab_multiple(question, tp),
+    )
+    return Plan(question=question, layout=layout, run=run)
+
+
+def vocab_multiple(question: Question, tp: int) -> int | None:
+    """What the vocabulary is padded to: as asked, else the stack's habit (Megatron: 128·tp)."""
+    if question.run.vocab_multiple is not None:
+        return question.run.vocab_multiple
+    per_tp = question.stack.vocab_multiple_per_tp
+    return per_tp * tp if per_tp else None
+
+
+def refusals(question: Question, layout: Layout) -> Iterator[FieldError]:
+    """Every reason why this stack or this model cannot run `layout`."""
+    stack = question.stack
+    for name in ("tp", "pp", "cp", "ep"):
+        degree = int(getattr(layout, name))
+        if degree > 1 and name not in stack.degrees:
+            able = ", ".join(name for name in ("dp", "tp", "pp", "cp", "ep") if name in stack.degrees)
+            yield FieldError(
+                f"/{name}", f"{stack.name} does not run {name}={degree}", str(degree),
+                f"1 on {stack.name}, which runs {able}; or a stack that runs {name}", ("1",),
+            )  # fmt: skip
+    if layout.shard not in stack.shards:
+        yield FieldError(
+            "/shard", f"{stack.name} cannot shard {layout.shard}", layout.shard, ", ".join(stack.shards),
+            nearest(layout.shard, stack.shards) or (stack.shards[-1],),
+        )  # fmt: skip
+    if stack.name == "deepspeed" and layout.pp > 1 and layout.shard in ("gradients", "parameters"):
+        yield FieldError(
+            "/shard", "DeepSpeed runs pipelines with ZeRO-1 at most", layout.shard, "none or optimizer with pp > 1",
+            ("optimizer", "none"),
+        )  # fmt: skip
+    yield from impossible(question.architecture, layout)

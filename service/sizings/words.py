@@ -1,0 +1,133 @@
+"""What an answer says in words: verdict, why not fewer, confidence, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from service.engine.question import Plan
+from service.engine.recommend import Recommendation, Shortfall
+from service.engine.size import Sizing
+from service.sizings.inputs import Input
+from service.sizings.render import layout_json
+
+GIB = 1 << 30
+NAMES: Mapping[str, str] = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "master_weights": "master weights",
+    "optimizer_moments": "optimizer moments",
+    "activations": "activations",
+    "working": "working memory",
+}
+MOMENTS: Mapping[str, str] = {
+    "forward_end": "at the end of forward",
+    "loss": "at the loss",
+    "first_backward": "in the first backward operation",
+    "layer_backward": "in a layer's backward",
+    "backward_end": "at the end of backward",
+    "optimizer_step": "in the optimizer step",
+}
+
+
+def gib(size: int) -> str:
+    """Bytes in GiB, to three figures."""
+    value = size / GIB
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def gpu_count(made: Plan) -> str:
+    """ "32 × H100 (4 nodes)"."""
+    nodes = f" ({made.nodes} nodes)" if made.nodes > 1 else ""
+    return f"{made.gpus} × {made.question.gpu.name}{nodes}"
+
+
+def layout_words(made: Plan) -> str:
+    """The degrees above 1 and what else shapes the layout: "tp=8 dp=4, shard=parameters, recompute=full"."""
+    layout = made.layout
+    named = ("tp", "pp", "cp", "ep", "dp")
+    degrees = [f"{name}={int(getattr(layout, name))}" for name in named if getattr(layout, name) > 1]
+    extras = [f"shard={layout.shard}"] if layout.shard != "none" else []
+    if made.run.recompute.kind != "none":
+        extras.append(f"recompute={made.run.recompute.text}")
+    return ", ".join([" ".join(degrees) or "one GPU", *extras])
+
+
+def verdict(made: Plan, sizing: Sizing, missing: Shortfall | None) -> dict[str, str]:
+    """Code and one line: GPUs, peak of usable, moment, layout, why not fewer."""
+    high = sizing.intervals["device"].high
+    needed, usable = sizing.peak.needed_bytes, sizing.usable_bytes
+    where = f"{gib(needed)} of {gib(usable)} GiB per GPU {MOMENTS[sizing.moment]}, {layout_words(made)}"
+    if not sizing.fits:
+        text = f"{gpu_count(made)} do not hold it: {where}; {gib(-sizing.headroom_bytes)} GiB too much"
+        return {"code": "does_not_fit", "text": text}
+    text = f"{gpu_count(made)}: {where}"
+    if missing is not None:
+        term = NAMES[missing.term]
+        text += f"; {missing.gpus} are not enough: {gib(missing.missing_bytes)} GiB too much, most of it {term}"
+    return {"code": "tight" if high > usable else "fits", "text": text}
+
+
+def why(found: Recommendation) -> list[str]:
+    """Why this count and this layout."""
+    lines = [
+        f"{found.minimum_gpus} GPUs are the fewest that hold the run: "
+        f"{gib(found.sizing.peak.needed_bytes)} of {gib(found.sizing.usable_bytes)} GiB usable per GPU."
+    ]
+    if found.shortfall is not None:
+        missing = found.shortfall
+        lines.append(
+            f"{missing.gpus} do not: with {layout_words(missing.plan)} each GPU would need "
+            f"{gib(missing.missing_bytes)} GiB more than it has; {NAMES[missing.term]} weigh most."
+        )
+    if found.sizing.run.recompute.kind != "none":
+        lines.append(f"Without recompute={found.sizing.run.recompute.text} it needs more GPUs.")
+    return lines
+
+
+def confidence(sizing: Sizing) -> tuple[str, str]:
+    """(because, confidence): the word for how sure the peak is, and its reason."""
+    if not sizing.gpu.runtime_modelled:
+        return f"the runtime of {sizing.gpu.vendor} devices is not modelled", "low"
+    if sizing.recipe.precision == "fp8":
+        return "what fp8 kernels keep differs from version to version", "low"
+    if sizing.architecture.moe is not None:
+        return "routing is taken as even; the fullest rank may hold more", "medium"
+    if sizing.layout.shard == "parameters":
+        return "gathered parameters depend on how layers are wrapped", "medium"
+    return "dense model, every tensor derived", "high"
+
+
+def warnings(made: Plan, sizing: Sizing, inputs: Mapping[str, Input]) -> Iterator[tuple[str, str]]:
+    """Layouts that run but are unwise, and inputs that were read in a way worth knowing."""
+    layout, gpu = made.layout, sizing.gpu
+    if int(layout.tp) > gpu.scale_up_domain:
+        yield (
+            "tensor_parallel_across_nodes",
+            f"tp={layout.tp} reaches beyond the {gpu.scale_up_domain} GPUs that share a fast link",
+        )
+    if inputs["precision"].source == "gpu":
+        yield "no_bf16", f"{gpu.name} has no bf16 matrix units: fp16-mixed was taken"
+    longest = sizing.architecture.max_positions
+    if longest and sizing.run.sequence_length > longest:
+        yield (
+            "longer_than_model",
+            f"sequence_length {sizing.run.sequence_length} is beyond the model's {longest} positions",
+        )
+    if sizing.architecture.moe is not None and not sizing.run.moe_balanced:
+        yield "balanced_routing", "experts are taken as evenly loaded; a skewed router raises the fullest rank"
+
+
+def comparison(made: Plan, sizing: Sizing) -> dict[str, Any]:
+    """One line of a comparison between GPUs."""
+    return {
+        "gpu": sizing.gpu.id,
+        "gpus": made.gpus,
+        "nodes": made.nodes,
+        "layout": layout_json(sizing.layout, sizing.run),
+        "peak_bytes": sizing.peak.device_bytes,
+        "headroom_bytes": sizing.headroom_bytes,
+        "fits": sizing.fits,
+        "step_s": None,
+        "cost": None,
+    }
