@@ -1,0 +1,1 @@
+"""The Slack bot. It knows the sizing service only by HTTP."""

@@ -1,0 +1,37 @@
+"""Who is asking, as the service and its audit should know them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_IDENTIFIER = re.compile(r"[A-Z0-9]{1,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A person in a workspace. On an org-wide installation a payload may name the enterprise only."""
+
+    team: str
+    user: str
+
+    @property
+    def on_behalf_of(self) -> str:
+        """The value of the `Trainmem-On-Behalf-Of` header: "slack:T012/U345"."""
+        return f"slack:{self.team}/{self.user}"
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Asker:
+        """From any payload of Slack: a slash command is flat, an interaction nests, an event has `event.user`."""
+        event = body.get("event") or {}
+        user = body.get("user_id") or body.get("user") or event.get("user")
+        team = body.get("team_id") or body.get("team") or body.get("enterprise_id") or body.get("enterprise")
+        return cls(team=_identifier(team), user=_identifier(user))
+
+
+def _identifier(value: Any) -> str:
+    """Slack's ids are upper-case letters and digits; anything else must not get into a header."""
+    text = str(value.get("id") if isinstance(value, Mapping) else value)
+    return text if _IDENTIFIER.fullmatch(text) else "unknown"

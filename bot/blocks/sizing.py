@@ -1,0 +1,151 @@
+"""The answer: one sizing as a Slack message, right at a glance and readable on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot import limits, texts
+from bot.blocks import quantities
+from bot.blocks.assumptions import assumption_parts, run_words
+from bot.blocks.bar import gauge
+from bot.blocks.elements import Block, context, fields, header, section
+from bot.blocks.floor import floor_words
+from bot.blocks.layout import layout_words
+from bot.blocks.links import Links
+from bot.blocks.message import Message, Part
+from bot.blocks.terms import term_line, term_table
+from bot.blocks.text import bold, escape, plain
+from bot.blocks.verdict import advice_lines
+
+Sizing = Mapping[str, Any]
+
+WARNINGS_SHOWN = 4
+
+
+def sizing_message(sizing: Sizing, links: Links, actions: tuple[Block, ...] = ()) -> Message:
+    """Verdict, figures, the table of terms, the floor, what was assumed, where it is recorded, then `actions`."""
+    details = [*advice_lines(sizing), floor_words(sizing)]
+    parts: list[Part] = [
+        header(headline(sizing)),
+        *full_verdict(sizing),
+        section(run_words(sizing)),
+        fields(figures(sizing)),
+    ]
+    parts.append(term_table(sizing))
+    parts += [section(line) for line in details if line]
+    parts += [context(part) for part in (*warning_parts(sizing), *assumption_parts(sizing))]
+    parts += [context(provenance(sizing, links)), *actions]
+    return Message(text=fallback(sizing, details, links), parts=tuple(parts), metadata=metadata(sizing))
+
+
+def headline(sizing: Sizing) -> str:
+    verdict = sizing["verdict"]
+    return f"{texts.MARKS.get(verdict['code'], '')} {verdict['text']}".strip()
+
+
+def full_verdict(sizing: Sizing) -> list[Block]:
+    """The whole sentence again where a header has no room for it."""
+    cut = len(headline(sizing)) > limits.HEADER_CHARS
+    return [section(bold(sizing["verdict"]["text"]))] if cut else []
+
+
+def figures(sizing: Sizing) -> list[tuple[str, str]]:
+    per_gpu, time = sizing["per_gpu"], sizing.get("time") or {}
+    pairs = [
+        (texts.FIELD_GPUS, escape(gpus_words(sizing))),
+        (texts.FIELD_LAYOUT, escape(layout_words(per_gpu["layout"]))),
+        (texts.FIELD_PEAK, peak_words(sizing, with_gauge=True)),
+        headroom_pair(per_gpu["headroom_bytes"]),
+        (texts.FIELD_CONFIDENCE, confidence_words(per_gpu["peak"])),
+    ]
+    if time.get("step_s"):
+        pairs.append((texts.FIELD_SPEED, speed_words(time)))
+    if time.get("days") is not None:
+        pairs.append((texts.FIELD_COST, days_words(time)))
+    return pairs
+
+
+def gpus_words(sizing: Sizing) -> str:
+    per_gpu = sizing["per_gpu"]
+    nodes = texts.ONE_NODE if per_gpu["nodes"] == 1 else texts.MANY_NODES.format(nodes=per_gpu["nodes"])
+    return texts.GPUS_NODES.format(gpus=per_gpu["gpus"], gpu=sizing["gpu"]["name"], nodes=nodes)
+
+
+def peak_words(sizing: Sizing, *, with_gauge: bool) -> str:
+    per_gpu = sizing["per_gpu"]
+    needed, usable = per_gpu["usable_bytes"] - per_gpu["headroom_bytes"], per_gpu["usable_bytes"]
+    words = texts.PEAK.format(
+        gauge=gauge(needed, usable),
+        needed=quantities.both(needed),
+        usable=quantities.both(usable),
+        moment=texts.MOMENTS.get(per_gpu["peak"]["moment"], per_gpu["peak"]["moment"]),
+    )
+    return words if with_gauge else words.partition("\n")[2]
+
+
+def headroom_pair(headroom_bytes: int) -> tuple[str, str]:
+    label = texts.FIELD_HEADROOM if headroom_bytes >= 0 else texts.FIELD_MISSING
+    return label, quantities.both(abs(headroom_bytes))
+
+
+def confidence_words(peak: Mapping[str, Any]) -> str:
+    return texts.CONFIDENCE_RANGE.format(
+        confidence=escape(peak["confidence"]),
+        low=quantities.gib(peak["low_bytes"]),
+        high=quantities.gib(peak["high_bytes"]),
+    )
+
+
+def speed_words(time: Mapping[str, Any]) -> str:
+    return texts.SPEED.format(
+        step=quantities.duration(time["step_s"]), tokens_per_s=quantities.count(round(time["tokens_per_s"]))
+    )
+
+
+def days_words(time: Mapping[str, Any]) -> str:
+    cost = quantities.money(time["cost"]["usd"]) if time.get("cost") else "price unknown"
+    return texts.DAYS_COST.format(days=f"{time['days']:,.1f}", cost=cost)
+
+
+def warning_parts(sizing: Sizing) -> list[str]:
+    warnings = sizing.get("warnings") or []
+    return [texts.WARNING.format(message=escape(warning["message"])) for warning in warnings[:WARNINGS_SHOWN]]
+
+
+def provenance(sizing: Sizing, links: Links) -> str:
+    audit, identifier, digest = sizing.get("audit") or {}, sizing.get("id"), str(sizing.get("catalog_digest") or "")
+    return texts.PROVENANCE.format(
+        engine=escape(str(sizing.get("engine_version"))),
+        catalog=escape(digest.removeprefix("sha256:")[:8]),
+        audit=texts.AUDIT.format(seq=audit["seq"]) if audit else texts.NOT_RECORDED,
+        sizing=links.sizing(identifier) if identifier else "",
+    )
+
+
+def metadata(sizing: Sizing) -> dict[str, Any] | None:
+    if not sizing.get("id"):
+        return None
+    return {"event_type": "trainmem_sizing", "event_payload": {"sizing_id": sizing["id"]}}
+
+
+def fallback(sizing: Sizing, details: list[str], links: Links) -> str:
+    """The whole answer without blocks, the verdict first: a notification shows little more than that."""
+    per_gpu, verdict = sizing["per_gpu"], sizing["verdict"]
+    needed = per_gpu["usable_bytes"] - per_gpu["headroom_bytes"]
+    label, room = headroom_pair(per_gpu["headroom_bytes"])
+    lines = [
+        f"{texts.VERDICT_WORDS.get(verdict['code'], verdict['code'])}: {escape(verdict['text'])}",
+        f"{gauge(needed, per_gpu['usable_bytes'])} {peak_words(sizing, with_gauge=False)}",
+        term_line(sizing),
+        f"{texts.FIELD_LAYOUT}: {escape(layout_words(per_gpu['layout']))}. {label}: {room}. "
+        f"{texts.FIELD_CONFIDENCE}: {confidence_words(per_gpu['peak'])}.",
+        *(plain_line(line) for line in (*details, *warning_parts(sizing)) if line),
+        provenance(sizing, links),
+    ]
+    return "\n".join(lines)
+
+
+def plain_line(mrkdwn: str) -> str:
+    """Our own mrkdwn without its emphasis, escaped again for the `text` of a message."""
+    return escape(plain(mrkdwn))

@@ -1,0 +1,133 @@
+"""Every sentence that the bot says to a person. `{…}` is filled in with text that is escaped already."""
+
+from __future__ import annotations
+
+COMMAND = "/trainmem"
+EXAMPLE = "70B seq=8k mb=2 gpu=H100"
+
+# The sizing ---------------------------------------------------------------------------------------------------------
+
+MARKS = {"fits": "✅", "tight": "⚠️", "does_not_fit": "⛔"}
+VERDICT_WORDS = {"fits": "Fits", "tight": "Fits, but tight", "does_not_fit": "Does not fit"}
+
+TERMS = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "master_weights": "master weights",
+    "optimizer_moments": "optimizer moments",
+    "activations": "activations",
+    "working": "working memory",
+    "runtime": "runtime",
+}
+METHODS = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
+SCALES_WITH = {"parameters": "parameters", "tokens": "tokens", "fixed": "fixed"}
+TABLE_HEADINGS = ("Term", "Whole model", "Per GPU", "Share", "Scales with")
+TABLE_TOTAL = "Total"
+NOT_PER_MODEL = "–"
+
+MOMENTS = {
+    "forward_end": "at the end of forward",
+    "loss": "at the loss",
+    "first_backward": "at the start of backward",
+    "layer_backward": "in backward",
+    "backward_end": "at the end of backward",
+    "optimizer_step": "in the optimizer step",
+}
+
+FIELD_GPUS = "GPUs"
+FIELD_LAYOUT = "Layout"
+FIELD_PEAK = "Peak per GPU"
+FIELD_HEADROOM = "Headroom"
+FIELD_MISSING = "Missing per GPU"
+FIELD_CONFIDENCE = "Confidence"
+FIELD_SPEED = "Speed"
+FIELD_COST = "Time and cost"
+
+GPUS_NODES = "{gpus} × {gpu}, {nodes}"
+ONE_NODE, MANY_NODES = "1 node", "{nodes} nodes"
+PEAK = "{gauge}\n{needed} of {usable} usable, {moment}"
+CONFIDENCE_RANGE = "{confidence}: {low} to {high} in 8 of 10 runs"
+SPEED = "{step} a step, {tokens_per_s} tokens/s"
+DAYS_COST = "{days} days, {cost}"
+
+RECOMMENDED = "*Recommended: {gpus} × {gpu}.*"
+MINIMUM = "at least {minimum} are needed"
+ASKED_FITS = "*The {gpus} × {gpu} you named are enough.*"
+ASKED_DOES_NOT_FIT = "*The {gpus} × {gpu} you named are not enough.*"
+NEAREST_FIT = "*Nearest that fits:* {change} on {gpus} × {gpu}, {layout}: {peak} per GPU."
+FLOOR = "*Floor:* sharding over more GPUs never goes below *{floor}* per GPU ({terms}); {fits}."
+FLOOR_FITS = "that fits"
+FLOOR_DOES_NOT_FIT = "that does not fit, so more GPUs alone will not help"
+FLOOR_HELPS_UNTIL = " It helps up to {gpus} GPUs"
+FLOOR_THEN = "; after that: {then}"
+ASSUMED = "*Assumed:* {assumptions}"
+ASSUMED_MORE = " and {count} more"
+SIZE_ALTERNATIVES = "Took *{name}* for the size. Others: {others}."
+WARNING = "⚠️ {message}"
+HOST_MEMORY = "*In host memory:* {host} per GPU."
+PROVENANCE = "trainmem {engine} · catalogue {catalog} · {audit} · {sizing}"
+AUDIT = "audit #{seq}"
+NOT_RECORDED = "not recorded"
+OPEN = "open {id}"
+
+# What went wrong ----------------------------------------------------------------------------------------------------
+
+REFUSED_TITLE = "I could not size that."
+REFUSED_READ = "I read {read}"
+REFUSED_GIVEN = "read {given}"
+REFUSED_ALLOWED = "allowed: {allowed}"
+REFUSED_SUGGESTIONS = "Did you mean {suggestions}?"
+REFUSED_EXAMPLE = "An example that works: `{command} {example}`. All words: `{command} help`."
+NOTHING_RECORDED = "Nothing was recorded."
+USE_SUGGESTION = "Use {suggestion}"
+
+UNREACHABLE = "The sizing service cannot be reached right now. Your question was fine; please ask it again in a minute."
+TIMED_OUT = (
+    "The sizing service did not answer within {seconds} seconds. It may still record your question; "
+    "asking again in a minute is safe."
+)
+BUSY = "The sizing service is busy. Please ask again in {seconds} seconds."
+NOT_ALLOWED = "The sizing service does not let me ask for you: {detail}"
+NOT_FOUND = "The sizing service knows nothing by that name: {detail}"
+FAULT = (
+    "The sizing service failed on this question. That is our fault, not yours; the operators find it by the id below."
+)
+BROKEN = "I failed on this. That is our fault, not yours; the operators find it by the id below."
+INCIDENT = "id `{id}`"
+INCIDENT_PLAIN = "id {id}"
+
+# While people wait --------------------------------------------------------------------------------------------------
+
+QUEUED = "Busy, your answer is coming. {ahead} questions are before yours."
+FULL = "So many questions are waiting that I cannot take another one. Please ask again in a minute."
+
+STOPPING = "I am being restarted and did not get to your question. Please ask it again in a minute."
+
+# Help ---------------------------------------------------------------------------------------------------------------
+
+HELP_TITLE = "What does a training run need?"
+HELP_INTRO = (
+    "Say the run in a few words, in any order, and get the GPUs, the layout and where every byte goes. "
+    "Only you see the answer."
+)
+HELP_EXAMPLES = (
+    (EXAMPLE, "how many H100s does full training of a 70 B model take?"),
+    ("llama-3.1-8b 8xH100 seq=32k ckpt=full", "does it fit on these eight?"),
+    ("70B lora=16 gpu=A100-80G", "adapters only"),
+    ("mixtral-8x7b 64xH100 tp=8 ep=8 zero=1", "a layout of your own"),
+)
+HELP_WORDS = (
+    ("model", "first word: `70B`, `llama-3.1-70b`, `meta-llama/Llama-3.1-70B`"),
+    ("seq", "tokens in a sequence: `8k`, `8192`, `128K`"),
+    ("mb", "micro-batch: sequences per rank and pass"),
+    ("gbs", "global batch: sequences per optimizer step"),
+    ("gpu", "`H100`, `a100-80g`, `MI300X`; `64xH100` says how many you have"),
+    ("tp pp cp ep dp zero", "a layout of your own: `tp=8 zero=3`"),
+    ("ckpt", "recompute: `none`, `selective`, `full`"),
+    ("prec opt", "`bf16-mixed`, `fp8` …; `adamw`, `adamw-8bit`, `muon` …"),
+    ("lora qlora", "train adapters: `lora=16`"),
+    ("stack", "`reference`, `huggingface`, `torchtitan`, `megatron`, `deepspeed`"),
+)
+HELP_WORDS_TITLE = "*Words*"
+HELP_TRY_TITLE = "*Try*"
+HELP_FOOT = "Every answer is recorded in the audit with your Slack id."
