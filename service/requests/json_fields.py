@@ -91,12 +91,10 @@ class IntegerField(_KeyField):
     def whole_number(self, value: Any, at: str = "") -> int:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.refuse_type(value)
-        if not math.isfinite(value):
-            self.refuse(value, "is not a finite number", at=at)
+        if not self.key.minimum <= value <= self.key.maximum:  # NaN is in no range
+            self.refuse(value, "is out of range", at=at)
         if value != int(value):
             self.refuse(value, "is not a whole number", str(math.floor(value)), str(math.ceil(value)), at=at)
-        if not self.key.minimum <= value <= self.key.maximum:
-            self.refuse(value, "is out of range", at=at)
         return int(value)
 
 

@@ -12,7 +12,7 @@ from service.requests.bare_words import CHOICES_ALONE, Reading, assigned, gpu_re
 from service.requests.gpu_words import SIZE, is_bare, read_gpu
 from service.requests.keys import KEYS, KNOWN_KEYS, MOST_ERRORS, find_key, nearest_keys
 from service.requests.objects import shown
-from service.requests.shorthands import SHORTHANDS, contradictions
+from service.requests.shorthands import SHORTHANDS, contradictions, key_named
 from service.requests.text_values import FALSE_WORDS, TRUE_WORDS, Misread, read_items, read_json
 from service.requests.tokens import Token
 from service.requests.vocabulary import Key
@@ -206,7 +206,7 @@ class Reader:
         return reading.next_at
 
     def _misread(self, misread: Misread, word: str, start: Token, last: Token) -> None:
-        key = find_key(word)
+        key = key_named(word)
         pointer = key.pointer if key else "/command"
         given = shown(self.text[start.start : max(start.end, last.end)])
         error = FieldError(

@@ -14,11 +14,11 @@ from marshmallow import Schema, ValidationError
 from service.engine.errors import FieldError, InvalidInput
 from service.requests.grammar import read_command
 from service.requests.json_fields import FIELD_OF
-from service.requests.keys import KEYS, KNOWN_KEYS, MOST_ERRORS, find_key, nearest_keys
+from service.requests.keys import KEYS, KNOWN_KEYS, MOST_ERRORS, nearest_keys
 from service.requests.objects import shown
 from service.requests.request import SizingRequest
 from service.requests.rules import combination_errors
-from service.requests.shorthands import UnknownWord, assignments, contradictions
+from service.requests.shorthands import UnknownWord, assignments, contradictions, key_named
 from service.requests.text_values import Misread
 from service.requests.tokens import normalise
 from service.requests.vocabulary import as_name
@@ -83,7 +83,7 @@ def _load_command(mapping: Mapping[str, Any]) -> SizingRequest:
     if errors:
         raise InvalidInput(errors)
     command = read_command(mapping["command"])
-    values, wrong = _check(command.request, missing=not command.errors)
+    values, wrong = _check(command.request)
     refused = {error.pointer for error in command.errors}
     try:
         return _finish(
@@ -95,7 +95,7 @@ def _load_command(mapping: Mapping[str, Any]) -> SizingRequest:
         raise InvalidInput(command.placed(error) for error in invalid.errors) from None
 
 
-def _check(mapping: Mapping[str, Any], *, missing: bool = True) -> tuple[dict[str, Any], list[FieldError]]:
+def _check(mapping: Mapping[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
     """The values that are right by themselves, and an error for each of the others."""
     try:
         return _SCHEMA.load(mapping), []
@@ -114,15 +114,13 @@ def _in_order(messages: Mapping[str, Any]) -> Sequence[str]:
 def _field_errors(name: str, messages: Sequence[Any], mapping: Mapping[str, Any]) -> list[FieldError]:
     if name not in KEYS:
         return [_unknown_key(name, mapping.get(name))]
-    if name not in mapping:
-        return [FieldError(f"/{name}", f"{name} is missing", None, KEYS[name].allowed)]
     return [error for error in messages if isinstance(error, FieldError)]
 
 
 def _finish(values: Mapping[str, Any], errors: list[FieldError], *, as_asked: Mapping[str, Any]) -> SizingRequest:
     """The request, when neither its values nor their combination are wrong."""
     model = values.get("model")
-    if model is None and not any(error.pointer.startswith("/model") for error in errors):
+    if model is None and not any(error.pointer.startswith(("/model", "/command")) for error in errors):
         errors.append(FieldError("/model", "model is missing", None, KEYS["model"].allowed))
     request = SizingRequest(**{**values, "model": model or "", "as_asked": dict(as_asked)})
     errors.extend(combination_errors(request))
@@ -139,6 +137,6 @@ def _unknown_key(word: str, value: Any, *, text_words: bool = False) -> FieldErr
 
 
 def _misread(word: str, text: str, misread: Misread) -> FieldError:
-    key = find_key(word)
+    key = key_named(word)
     name = key.name if key else as_name(word)
     return FieldError(f"/{name}", f"{name} {misread}", shown(text), key.allowed if key else None, misread.suggestions)

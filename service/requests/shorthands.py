@@ -77,3 +77,10 @@ SHORTHANDS: Mapping[str, Callable[[str | None], Assignments]] = {
     "fsdp": _fsdp,
     "ddp": _ddp,
 }
+#: Which key a shorthand is about, for errors.
+_ABOUT = {"lora": "lora_rank", "qlora": "lora_rank", "zero": "shard", "fsdp": "fsdp_version", "ddp": "shard"}
+
+
+def key_named(word: str) -> Key | None:
+    """The key that a word sets or is about; None for a word that sets nothing."""
+    return find_key(word) or KEYS.get(_ABOUT.get(as_name(word), ""))

@@ -21,7 +21,7 @@ TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 
 _WHOLE_NUMBER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
-_NUMBER = re.compile(r"([+-]?\d{1,20}(?:\.\d{0,20})?(?:e[+-]?\d{1,2})?)(%?)", re.ASCII)
+_NUMBER = re.compile(r"([+-]?\d{1,20}(?:\.\d{0,20})?(?:e[+-]?\d{1,3})?)(%?)", re.ASCII)
 _FULL_LAYERS = re.compile(r"full\s*:\s*(\d{1,40})", re.ASCII)
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+", re.ASCII)
 
