@@ -105,6 +105,12 @@ class Database:
         self.dispose()
 
 
+def alone(connection: sa.Connection, doing: str) -> None:
+    """Wait until no other transaction is `doing` the same. On SQLite every writing transaction is alone anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"trainmem {doing}"))))
+
+
 def _sqlite_engine(url: sa.URL, busy_timeout_s: float, options: dict[str, Any]) -> sa.Engine:
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@
         ├── BodyTooLarge         413
         ├── WrongContentType     415
         ├── KeyReused            422  an Idempotency-Key came back with another body
+        ├── Unexpected           500  a defect of ours; the log has the cause under the request id
         └── Unavailable          503  nothing happened; asking again later is safe
 
 Nothing here imports Flask: `trainmem size --batch` prints the same documents without a server.
@@ -38,6 +39,7 @@ __all__ = [
     "TrainmemError",
     "Unauthorized",
     "Unavailable",
+    "Unexpected",
     "WrongContentType",
     "problem_document",
     "problem_kinds",
@@ -110,6 +112,12 @@ class KeyReused(ServiceError):
     """The same Idempotency-Key with another question."""
 
     status, slug, title = 422, "idempotency-key-reused", "This Idempotency-Key belongs to another request"
+
+
+class Unexpected(ServiceError):
+    """A defect of ours. The log has the cause under the request id."""
+
+    status, slug, title = 500, "unexpected", "Something went wrong that should not have"
 
 
 class Unavailable(ServiceError):

@@ -11,7 +11,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import migrations
-from service.database import Database
+from service.database import Database, alone
 
 
 def alembic_config() -> Config:
@@ -26,8 +26,7 @@ def upgrade(database: Database) -> None:
     """Run every migration that is missing, in one transaction. Two processes at once wait for each other."""
     config = alembic_config()
     with database.engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('trainmem migrations'))"))
+        alone(connection, "migrations")
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 

@@ -125,3 +125,23 @@ def timestamp(at: datetime.datetime) -> str:
 def actor_text(actor: Actor) -> str:
     """`slack:T012/U345`: the form of the header Trainmem-On-Behalf-Of and of the search column."""
     return f"{actor.kind}:{actor.team}/{actor.id}" if actor.team else f"{actor.kind}:{actor.id}"
+
+
+class Evidence(NamedTuple):
+    """What the audit holds of one event: the receipt, and the free text that has not been erased."""
+
+    receipt: Receipt
+    texts: dict[str, str]
+
+
+def evidence(session: Session, event_id: str) -> Evidence:
+    """The receipt and texts of an event that was appended. Raises NoResultFound if it was not."""
+    found = session.execute(
+        sa.select(AuditEntry.seq, AuditEntry.body, AuditText.name, AuditText.text)
+        .outerjoin(AuditText, AuditText.event_id == AuditEntry.event_id)
+        .where(AuditEntry.event_id == event_id)
+    ).all()
+    if not found:
+        raise sa.exc.NoResultFound(f"no audit entry has the event id {event_id}")
+    leaf = chain.leaf_hash(found[0].body.encode()).hex()
+    return Evidence(Receipt(found[0].seq, leaf), {row.name: row.text for row in found if row.name is not None})
