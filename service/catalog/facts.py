@@ -29,7 +29,7 @@ class PriceOffer:
     date: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GpuFact:
     """One device. `memory_bytes` is what an allocator sees, None where nobody reported it; `label_gb` is on the box.
 
@@ -62,7 +62,7 @@ class GpuFact:
         return max(days, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelFact:
     """One model. `config` is its transformers configuration; `parameters` counts it exactly (vision tower included).
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from service.catalog.bounds import MOST_EXPERTS, MOST_HEADS, MOST_LAYERS
 from service.catalog.hf_config.decoder import alternating, decoder, experts, layer_pattern, sliding_layers
 from service.catalog.hf_config.llama_like import attention_biases, window_everywhere, windows
-from service.catalog.hf_config.reader import ConfigReader, whole
+from service.catalog.hf_config.reader import ConfigReader
 from service.catalog.hf_config.registry import reads
+from service.catalog.members import whole
 from service.engine.architecture import Architecture, ExtraTensor
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from service.catalog.bounds import MOST_HIDDEN, shown
+from service.catalog.members import whole
 from service.engine.errors import FieldError, InvalidInput, nearest
 
 #: canonical key → the other ways in which config.json files of some family spell it
@@ -329,17 +330,6 @@ class ConfigReader:
                     rest[0],
                     f"{first} and {rest[0]} are one size and differ: {shown(said[first])}, {shown(said[rest[0]])}",
                 )
-
-
-def whole(value: Any) -> int | None:
-    """A whole number, also when a float says it (4096.0); None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return None
 
 
 def _within(value: Any, most: int) -> int | None:
