@@ -114,6 +114,7 @@ def device(fact: GpuFact) -> tuple[Gpu, tuple[tuple[str, str], ...]]:
         architecture=fact.architecture,
         compute_capability=fact.compute_capability,
         dense_tflops=fact.dense_tflops,
+        memory_gb_s=fact.row.get("memory_bandwidth_gb_s"),
         interconnect_gb_s=fact.interconnect_gb_s,
         price_usd_per_hour=fact.price_usd_per_hour,
         price_date=fact.price_date,

@@ -24,6 +24,9 @@ class Gpu:
     architecture: str | None = None
     compute_capability: str | None = None
     dense_tflops: Mapping[str, float | None] = field(default_factory=dict)
+    #: 10^9 bytes a second to its own memory
+    memory_gb_s: float | None = None
+    #: 10^9 bytes a second to the other GPUs of the scale-up domain, both directions together
     interconnect_gb_s: float | None = None
     price_usd_per_hour: float | None = None
     price_date: str | None = None
