@@ -39,7 +39,7 @@ def run(environment: Mapping[str, str] | None = None) -> int:
 def serve_http(settings: Settings) -> None:
     """Does not return: gunicorn ends the process."""
     from flask import Flask
-    from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
+    from gunicorn.app.base import BaseApplication
 
     from bot.app import Bot, create_bot
     from bot.wsgi import create_wsgi

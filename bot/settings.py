@@ -82,7 +82,7 @@ class Settings:
         _count,
     )
     service_url: str = _variable(
-        "TRAINMEM_SERVICE_URL", "where the sizing service listens", "http://127.0.0.1:8000", _url
+        "TRAINMEM_SERVICE_URL", "where the sizing service listens", "http://127.0.0.1:8080", _url
     )
     service_token: str | None = _variable("TRAINMEM_SERVICE_TOKEN", "API token the bot shows to the service")
     service_timeout_s: float = _variable(

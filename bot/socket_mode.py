@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import structlog
 from slack_bolt.adapter.socket_mode import SocketModeHandler
@@ -29,7 +29,7 @@ def run(settings: Settings) -> int:
         signal.signal(number, lambda *_: stop.set())
     bot = create_bot(settings)
     handler = SocketModeHandler(bot.app, settings.app_token)
-    with_health_page(settings.bind, handler.client.is_connected)
+    serve_health(settings.bind, handler.client.is_connected)
     try:
         handler.connect()  # type: ignore[no-untyped-call]
     except SlackApiError as error:
@@ -42,11 +42,12 @@ def run(settings: Settings) -> int:
     return 0
 
 
-def with_health_page(bind: str, connected: Callable[[], bool]) -> None:
+def serve_health(bind: str, connected: Callable[[], bool]) -> WSGIServer:
     """Serves /healthz and /readyz on a thread that ends with the process."""
     host, _, port = bind.rpartition(":")
     server = make_server(host.strip("[]"), int(port), health_page(connected), handler_class=QuietHandler)
     Thread(target=server.serve_forever, name="health", daemon=True).start()
+    return server
 
 
 def health_page(connected: Callable[[], bool]) -> Callable[..., Iterable[bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Event
 
 import pytest
@@ -25,7 +26,7 @@ def test_jobs_are_done_first_come_first_served() -> None:
     jobs, done = Jobs(threads=1, waiting=100), list[int]()
     started, release = Event(), Event()
     jobs.submit(held(started, release))
-    ahead = [jobs.submit(Job(run=lambda n=number: done.append(n), abandon=nothing)) for number in range(5)]
+    ahead = [jobs.submit(Job(run=partial(done.append, number), abandon=nothing)) for number in range(5)]
     release.set()
     assert jobs.close(within_s=10) == 0
     assert done == [0, 1, 2, 3, 4]
@@ -70,7 +71,7 @@ def test_a_stop_finishes_what_runs_and_tells_what_waits() -> None:
     jobs.submit(held(started, release))
     assert started.wait(10)
     for name in ("a", "b"):
-        jobs.submit(Job(run=lambda: told.append("ran"), abandon=lambda n=name: told.append(n)))
+        jobs.submit(Job(run=partial(told.append, "ran"), abandon=partial(told.append, name)))
     assert jobs.close(within_s=0.05) == 2
     assert told == ["a", "b"]
     with pytest.raises(QueueFull):

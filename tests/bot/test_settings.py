@@ -13,7 +13,7 @@ def test_http_needs_a_token_and_a_signing_secret() -> None:
     settings = Settings.from_environment(HTTP)
     assert (settings.transport, settings.service_url, settings.bind) == (
         "http",
-        "http://127.0.0.1:8000",
+        "http://127.0.0.1:8080",
         "127.0.0.1:3000",
     )
 

@@ -175,7 +175,7 @@ class FakeSlack(LoopbackServer):
         found = self._payload_problems(method, body)
         if found:
             return {"ok": False, "error": "invalid_blocks", "errors": found, "response_metadata": {"messages": found}}
-        return {"ok": True, **ANSWERS.get(method, lambda slack, body: {})(self, body)}
+        return {"ok": True, **ANSWERS.get(method, nothing_more)(self, body)}
 
     def _payload_problems(self, method: str, body: dict[str, Any]) -> list[str]:
         if method.startswith("views."):
@@ -190,6 +190,10 @@ class FakeSlack(LoopbackServer):
         if method.startswith("chat.") and slack_block_kit.blocks_chars(body) > 13_200:
             return ["msg_blocks_too_long"]
         return slack_block_kit.problems(body) if method.startswith("chat.") else []
+
+
+def nothing_more(slack: FakeSlack, body: dict[str, Any]) -> dict[str, Any]:
+    return {}
 
 
 ANSWERS: dict[str, Callable[[FakeSlack, dict[str, Any]], dict[str, Any]]] = {

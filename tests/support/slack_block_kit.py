@@ -114,7 +114,7 @@ def block_problems(block: Any, at: str, surface: str = "message") -> list[str]:
     if kind == "input" and surface == "message" and "dispatch_action" not in block:
         return [fault("input is not allowed in messages", at)]
     found = list(shape(block, at, required=BLOCKS[kind][0], optional={"block_id": chars(255), **BLOCKS[kind][1]}))
-    return found or EXTRA.get(kind, lambda block, at: [])(block, at)
+    return found or EXTRA.get(kind, no_more)(block, at)
 
 
 def child_block(value: Any, at: str) -> Iterator[str]:
@@ -177,6 +177,10 @@ BLOCKS: Kinds = {
         {"level": choice("default", "info", "warning", "error", "success")},
     ),
 }
+
+
+def no_more(block: dict[str, Any], at: str) -> list[str]:
+    return []
 
 
 def section_extra(block: dict[str, Any], at: str) -> list[str]:
