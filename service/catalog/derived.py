@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from service.catalog.facts import Catalog
 from service.catalog.hf_config import read
-from service.engine.architecture import Architecture
+from service.engine.architecture import Architecture, ExtraTensor
 from service.engine.parameters import count
 
 #: families whose shapes are plain enough to stand between
@@ -47,7 +47,19 @@ def derived_shape(catalog: Catalog, parameters: int) -> tuple[Architecture, tupl
         tied_embeddings=near.tied_embeddings,
         code="llama",
     )
-    return _filled(shape, parameters, ratio), names
+    return _exactly(_filled(shape, parameters, ratio), parameters), names
+
+
+def _exactly(shape: Architecture, parameters: int) -> Architecture:
+    """The same shape counting exactly `parameters`: the MLPs, its largest group, absorb the difference.
+
+    The difference (either sign, below one step of the MLP width) is spread over the layers like their matrices.
+    """
+    per_layer, rest = divmod(parameters - count(shape), shape.layers)
+    spread = ExtraTensor(
+        name="mlp.rounding", module="mlp", shape=(per_layer,), layers=tuple(range(shape.layers)), shards="tp"
+    )
+    return replace(shape, extra_tensors=(spread,), extra_parameters=(("rounding", rest),))
 
 
 def _filled(shape: Architecture, parameters: int, ratio: float) -> Architecture:

@@ -74,6 +74,11 @@ def _again(made: Plan, **changed: Any) -> Plan:
     return plan(made.question, **(values | changed))
 
 
+def _degrees(made: Plan) -> dict[str, Any]:
+    """The plan's own degrees, so that a change sent back keeps the layout that it was sized on."""
+    return {name: int(getattr(made.layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
+
+
 def _with_run(made: Plan, **changed: Any) -> Plan:
     return replace(made, run=replace(made.run, **changed))
 
@@ -134,7 +139,7 @@ def _layout_options(made: Plan) -> Iterator[Option]:
         if name not in stack.degrees or (name == "tp" and degree * 2 > node):
             continue
         fewer = dp // 2 if dp % 2 == 0 else dp
-        change: dict[str, Any] = {"tp": tp, "pp": pp, "cp": cp, "ep": int(layout.ep), "dp": fewer, name: degree * 2}
+        change = _degrees(made) | {"dp": fewer, name: degree * 2}
         change["gpus"] = change["tp"] * change["pp"] * change["cp"] * fewer
         where = "on the same GPUs" if fewer != dp else f"on twice the GPUs ({change['gpus']})"
         other = _again(made, **{name: degree * 2, "dp": fewer})
@@ -154,7 +159,7 @@ def _state_options(made: Plan) -> Iterator[Option]:
     if ranks > 1:
         gpus = made.gpus * 2
         yield (
-            f"gpus {made.gpus} → {gpus}", "state", {"gpus": gpus, "dp": int(layout.dp) * 2}, "twice the GPUs",
+            f"gpus {made.gpus} → {gpus}", "state", _degrees(made) | {"gpus": gpus, "dp": int(layout.dp) * 2}, "twice the GPUs",
             _again(made, dp=int(layout.dp) * 2),
         )  # fmt: skip
     if question.recipe.optimizer == "adamw":
