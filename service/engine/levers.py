@@ -157,11 +157,9 @@ def _state_options(made: Plan) -> Iterator[Option]:
             _again(made, shard=level),
         )  # fmt: skip
     if ranks > 1:
-        gpus = made.gpus * 2
-        yield (
-            f"gpus {made.gpus} → {gpus}", "state", _degrees(made) | {"gpus": gpus, "dp": int(layout.dp) * 2}, "twice the GPUs",
-            _again(made, dp=int(layout.dp) * 2),
-        )  # fmt: skip
+        gpus, dp = made.gpus * 2, int(layout.dp) * 2
+        change = _degrees(made) | {"gpus": gpus, "dp": dp}
+        yield f"gpus {made.gpus} → {gpus}", "state", change, "twice the GPUs", _again(made, dp=dp)
     if question.recipe.optimizer == "adamw":
         asked = replace(question.recipe, optimizer="adamw-8bit")
         yield (
