@@ -104,8 +104,8 @@ def _of_parameters(catalog: Catalog, value: Any, pointer: str) -> ResolvedModel:
 def _derived(catalog: Catalog, number: int, why: str, source: Literal["request", "default"]) -> ResolvedModel:
     architecture, neighbours = derived_shape(catalog, number)
     message = (
-        f"{why}: the shape ({architecture.layers} layers, hidden {architecture.hidden_size}, MLP {architecture.ffn_size}) "
-        f"is derived from {' and '.join(neighbours)}, the parameters are taken as exactly {number:,}"
+        f"{why}: the shape ({architecture.layers} layers, hidden {architecture.hidden_size}, MLP "
+        f"{architecture.ffn_size}) is derived from {' and '.join(neighbours)}; it counts as exactly {number:,} parameters"
     )
     return ResolvedModel(
         id="derived",

@@ -60,37 +60,40 @@ def deberta(config: ConfigReader) -> Architecture:
 
 
 def _disentangled(config: ConfigReader, architecture: Architecture) -> tuple[ExtraTensor, ...]:
-    if not config.flag("relative_attention"):
-        return ()
-    hidden, everywhere = architecture.hidden_size, tuple(range(architecture.layers))
-    span = config.signed("max_relative_positions", -1)
-    if span < 1:
-        span = architecture.max_positions
-    buckets = config.signed("position_buckets", -1)
-    tensors = [
-        ExtraTensor(
-            name="encoder.rel_embeddings.weight",
-            module="embedding",
-            shape=(2 * (buckets if buckets > 0 else span), hidden),
-        )
-    ]
+    hidden, tensors = (architecture.hidden_size,), list[ExtraTensor]()
     if "layer_norm" in (config.word("norm_rel_ebd") or "none").lower():
         tensors += [
-            ExtraTensor(name=f"encoder.rel_norm.{part}", module="norm", shape=(hidden,)) for part in ("weight", "bias")
+            ExtraTensor(name=f"encoder.rel_norm.{part}", module="norm", shape=hidden) for part in ("weight", "bias")
         ]
     kernel = config.optional_size("conv_kernel_size", least=0)
     if kernel:
         config.problem("conv_kernel_size", "DeBERTa's convolution is not supported", given=kernel, allowed="0")
-    if not config.flag("share_att_key"):
-        ways = config.words("pos_att_type")
-        for way, name in (("c2p", "pos_key_proj"), ("p2c", "pos_query_proj")):
-            if way in ways:
-                shape = (architecture.query_width, hidden)
-                tensors += [
-                    ExtraTensor(name=f"self_attn.{name}.weight", module="attention", shape=shape, layers=everywhere),
-                    ExtraTensor(name=f"self_attn.{name}.bias", module="attention", shape=shape[:1], layers=everywhere),
-                ]
+    if config.flag("relative_attention"):
+        shape = (_relative_rows(config, architecture), *hidden)
+        tensors.append(ExtraTensor(name="encoder.rel_embeddings.weight", module="embedding", shape=shape))
+        tensors += _position_projections(config, architecture)
     return tuple(tensors)
+
+
+def _relative_rows(config: ConfigReader, architecture: Architecture) -> int:
+    """Two rows for each bucket, or for each distance where there are no buckets."""
+    span, buckets = config.signed("max_relative_positions", -1), config.signed("position_buckets", -1)
+    if buckets > 0:
+        return 2 * buckets
+    return 2 * (span if span >= 1 else architecture.max_positions)
+
+
+def _position_projections(config: ConfigReader, architecture: Architecture) -> list[ExtraTensor]:
+    if config.flag("share_att_key"):
+        return []
+    shape, everywhere = (architecture.query_width, architecture.hidden_size), tuple(range(architecture.layers))
+    names = {"c2p": "pos_key_proj", "p2c": "pos_query_proj"}
+    return [
+        ExtraTensor(name=f"self_attn.{names[way]}.{part}", module="attention", shape=shape[:axes], layers=everywhere)
+        for way in ("c2p", "p2c")
+        if way in config.words("pos_att_type")
+        for part, axes in (("weight", 2), ("bias", 1))
+    ]
 
 
 @reads("modernbert")

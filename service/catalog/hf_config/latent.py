@@ -33,7 +33,6 @@ def deepseek_v32(config: ConfigReader) -> Architecture:
         config,
         **_latent(config),
         **_by_layer_types(config, layers),
-        mlp_bias=config.flag("mlp_bias"),
         extra_tensors=_indexer(config, indexed),
     )
 
@@ -53,7 +52,6 @@ def glm_moe_dsa(config: ConfigReader) -> Architecture:
         config,
         **_latent(config),
         **_by_layer_types(config, layers),
-        mlp_bias=config.flag("mlp_bias"),
         extra_tensors=_indexer(config, indexed),
     )
 

@@ -118,7 +118,7 @@ def _text_model(
     if any(key in config for key in ("vision_config", "audio_config")):
         notes.append(("text_model_only", "the text model is sized; vision and audio towers are not counted"))
     if inner is None:
-        return config, text_type, pointer
+        return {**config, **_tying(config, {}, model_type)}, text_type, pointer
     return {**_tying(config, inner, model_type), **_without_tying(inner)}, text_type, f"{pointer}/text_config"
 
 
