@@ -41,7 +41,7 @@ class Prepared:
 
     @cached_property
     def kernels(self) -> Kernels:
-        return kernels(self.stack, self.run, self.recipe)
+        return kernels(self.stack, self.run, self.recipe, self.gpu, self.layout)
 
     @cached_property
     def scope(self) -> Scope:
@@ -163,7 +163,10 @@ def _head_micro_batches(prepared: Prepared) -> Int:
 
 
 def state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """Weights, gradients, masters and moments of a stage. Gradients that do not persist appear as backward passes."""
+    """Weights, gradients, masters and moments of a stage.
+
+    Gradients that do not persist appear as backward passes, unless those of an earlier micro-batch wait already.
+    """
     first, last = where(stage.first, 1, 0), where(stage.last, 1, 0)
     names = prepared.blocks
     parts: list[tuple[str, StateRows, Int, str]] = [
@@ -175,7 +178,7 @@ def state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     if names.tied:
         copy = prepared.state("tied head", names.tied_copy)
         parts.append(("tied head", copy, where(stage.first, 0, last), "layer_backward_first"))
-    persist = prepared.stack.gradients_persist or _accumulates(prepared.run)
+    waits: Int = 1 if prepared.stack.gradients_persist else where(prepared.run.micro_batches > 1, 1, 0)
     for name, state, copies, appears in parts:
         for term in ("weights", "master_weights", "optimizer_moments"):
             if term == "optimizer_moments" and prepared.recipe.moments_on_host:
@@ -185,13 +188,8 @@ def state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
                 yield Bundle(term, name, chosen, tuple(copies for _ in ALWAYS))
         gradients = state.of("gradients")
         if gradients:
-            alive = from_moment("forward_end" if persist else appears)
+            alive = (maximum(waits, count) for count in from_moment(appears))
             yield Bundle("gradients", name, gradients, tuple(copies * count for count in alive))
-
-
-def _accumulates(run: Run) -> bool:
-    """Whether a step has more than one micro-batch, so that gradients of the first wait through the next."""
-    return int(maximum(run.micro_batches, 1) if isinstance(run.micro_batches, int) else run.micro_batches.max()) > 1
 
 
 def heaviest_kind(prepared: Prepared, stage: StageView) -> list[Int]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.engine.ledger import Row
+from service.engine.ledger import Dim, Row
 from service.engine.saved_tensors import norms
 from service.engine.saved_tensors.scope import Scope
 
 FLASH = "FlashAttention-2, arXiv:2307.08691, section 3.1: q, k, v, output and the log-sum-exp"
 SCORES = "softmax and the two batched products save their inputs and results (torch 2.13 derivatives.yaml)"
+TE_LINEAR = "TransformerEngine pytorch/module/linear.py: saves the quantised input"
+TE_FLASH = "TransformerEngine attention/dot_product_attention/backends.py: sbhd is transposed to bshd and back"
+TE_RING = "TransformerEngine context_parallel.py AttnFuncWithCPAndKVP2P: p2p_comm_buffers[0] = cat(k, v)"
 DROPOUT = "torch.nn.functional.dropout on CUDA: a bool mask, one byte an element"
 
 
@@ -71,11 +74,42 @@ def probability_dropout(scope: Scope) -> Iterator[Row]:
 
 
 def output(scope: Scope) -> Row:
-    """Attention output: input of the output projection, and of flash attention's own backward."""
+    """Attention output: input of the output projection, and of flash attention's own backward.
+
+    Where the projection keeps a copy of its own, recomputing the attention core frees this one.
+    """
+    dropped_by = "core_attn" if scope.linear_input != scope.compute or scope.kernels.reorders_output else ""
     return scope.saved(
-        "attention output", "attention", (scope.tokens, scope.value), scope.compute,
+        "attention output", "attention", (scope.tokens, scope.value), scope.compute, dropped_by=dropped_by,
         why="input of the output projection, and backward of attention reads it again", source=FLASH,
     )  # fmt: skip
+
+
+def projection_input(scope: Scope) -> Iterator[Row]:
+    """What the output projection keeps when it is not the attention output itself: quantised, or laid out anew."""
+    if scope.linear_input != scope.compute:
+        yield scope.saved(
+            "quantised attention output", "attention", (scope.tokens, scope.value), scope.linear_input,
+            why="the projection multiplies in 8 bits; attention backward reads the 16-bit output", source=TE_LINEAR,
+        )  # fmt: skip
+    elif scope.kernels.reorders_output:
+        yield scope.saved(
+            "reordered attention output", "attention", (scope.tokens, scope.value), scope.compute,
+            why="flash attention writes batch first, the projection reads sequence first", source=TE_FLASH,
+        )  # fmt: skip
+
+
+def fused_projection(scope: Scope) -> Iterator[Row]:
+    """Keys and values as views of the fused projection, which a view of the queries keeps whole.
+
+    Ring attention sends copies of keys and values round; with rotary positions the queries are a new tensor too.
+    """
+    if scope.kernels.ring_sends_copies and scope.architecture.position != "rope":
+        shape = (scope.tokens, Dim("2·K", 2 * scope.kv.size, ("tp",)))
+        yield scope.saved(
+            "keys and values in the fused projection", "attention", shape, scope.compute,
+            why="they share their storage with the queries that are kept", source=TE_RING,
+        )  # fmt: skip
 
 
 def residual_dropout(scope: Scope, where: str) -> Row:
@@ -98,6 +132,8 @@ def core(scope: Scope) -> Iterator[Row]:
         if scope.architecture.attention_dropout > 0:
             yield from probability_dropout(scope)
     yield output(scope)
+    yield from projection_input(scope)
+    yield from fused_projection(scope)
 
 
 def rows(scope: Scope) -> Iterator[Row]:

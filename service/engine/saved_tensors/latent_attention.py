@@ -48,3 +48,4 @@ def rows(scope: Scope) -> Iterator[Row]:
         if scope.architecture.attention_dropout > 0:
             yield from attention.probability_dropout(scope)
     yield attention.output(scope)
+    yield from attention.projection_input(scope)

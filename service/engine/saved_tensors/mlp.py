@@ -38,7 +38,7 @@ def up(scope: Scope, tokens: Dim, width: Dim, module: str, dropped_by: str) -> R
 def down_input(scope: Scope, tokens: Dim, width: Dim, module: str, dropped_by: str) -> Row:
     """What the down projection reads."""
     return scope.saved(
-        "down projection input", module, (tokens, width), scope.compute, dropped_by=dropped_by,
+        "down projection input", module, (tokens, width), scope.linear_input, dropped_by=dropped_by,
         why="the weight gradient of the down projection needs it", source=PLAIN,
     )  # fmt: skip
 

@@ -24,8 +24,25 @@ def router_scores(scope: Scope, moe: MixtureOfExperts) -> Row:
 def permuted_tokens(scope: Scope) -> Row:
     """Hidden states in the order of the experts: the input of the first grouped product."""
     return scope.saved(
-        "permuted tokens", "moe", (scope.routed_tokens, scope.hidden), scope.compute, dropped_by="moe",
+        "permuted tokens", "moe", (scope.routed_tokens, scope.hidden), scope.linear_input, dropped_by="moe",
         why="the experts' first weight gradients need their inputs, one copy per chosen expert", source=DISPATCH,
+    )  # fmt: skip
+
+
+def unpermuted_tokens(scope: Scope) -> Row:
+    """Expert outputs that the unfused unpermutation keeps beside its index."""
+    return scope.saved(
+        "tokens before unpermutation", "moe", (scope.routed_tokens, scope.hidden), scope.compute, dropped_by="moe",
+        why="unpermuting in plain torch keeps what it read; the fused kernel keeps an index only", source=DISPATCH,
+    )  # fmt: skip
+
+
+def unweighted_activation(scope: Scope) -> Row:
+    """Expert activation before the router's weight multiplies it."""
+    shape = (scope.routed_tokens, scope.expert_ffn)
+    return scope.saved(
+        "expert activation before weighting", "moe", shape, scope.compute, dropped_by="moe moe_act",
+        why="the gradient of the router's weight is the product with it", source=DISPATCH,
     )  # fmt: skip
 
 
@@ -39,5 +56,9 @@ def rows(scope: Scope) -> Iterator[Row]:
         scope, scope.expert_ffn, tokens=scope.routed_tokens, module="moe", dropped_by="moe",
         act_dropped_by="moe moe_act",
     )  # fmt: skip
+    if scope.separate_expert_weighting:
+        yield unweighted_activation(scope)
+    if scope.kernels.keeps_unpermuted:
+        yield unpermuted_tokens(scope)
     if moe.shared_width:
         yield from mlp.rows(scope, scope.shared_ffn, module="shared experts", dropped_by="moe shared_experts")

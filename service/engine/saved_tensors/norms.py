@@ -53,7 +53,7 @@ def normalised(scope: Scope, where: str, shape: tuple[Dim, ...]) -> Row:
 def norm_output(scope: Scope, where: str, shape: tuple[Dim, ...]) -> Row:
     """What the next matrix product reads, in the compute dtype."""
     return scope.saved(
-        f"{where} output", "norm", shape, scope.compute, dropped_by="layernorm",
+        f"{where} output", "norm", shape, scope.linear_input, dropped_by="layernorm",
         why="input of the next linear layer: its weight gradient needs it", source="torch.mm: saves self",
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from service.engine.architecture import Architecture, LayerKind
 from service.engine.elementwise import Int, ceil_div, maximum
+from service.engine.hardware import Gpu
 from service.engine.layout import Layout
 from service.engine.ledger import Dim, Row, tensor
 from service.engine.recipe import Recipe
@@ -33,14 +34,21 @@ class Kernels:
     score_dtypes: tuple[str, ...]
     #: keys and values are repeated to all query heads before the scores
     expand_kv: bool
-    #: dropout masks take a byte an element (CUDA)
-    keeps_router_fp32: bool = True
+    #: fused activation kernels that also multiply with the router's weight; None where that happens after the experts
+    weighting_activations: frozenset[str] | None = None
+    #: permuting tokens for the experts keeps what it read
+    keeps_unpermuted: bool = False
+    #: attention writes its output in another order of dimensions than the projection reads
+    reorders_output: bool = False
+    #: context-parallel ring attention keeps the keys and values it sends, not those of the projection
+    ring_sends_copies: bool = False
 
 
-def kernels(stack: Stack, run: Run, recipe: Recipe) -> Kernels:
-    """The kernels that `stack` runs for this run."""
+def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu, layout: Layout) -> Kernels:
+    """The kernels that `stack` runs for this run on this GPU."""
     eager = run.attention == "eager"
     compute = recipe.compute
+    megatron = stack.name == "megatron"
     upcast_softmax = eager and compute != "fp32" and stack.name in ("huggingface", "deepspeed")
     return Kernels(
         norm="fused" if stack.fused_norm or run.compile or "rmsnorm" in run.kernels else "upcast",
@@ -48,7 +56,24 @@ def kernels(stack: Stack, run: Run, recipe: Recipe) -> Kernels:
         mlp="fused" if stack.fused_mlp or run.compile or "swiglu" in run.kernels else "eager",
         score_dtypes=("fp32", compute) if upcast_softmax else (compute,),
         expand_kv=eager and stack.name in ("huggingface", "deepspeed"),
+        weighting_activations=run.kernels & {"swiglu", "gelu"} if megatron else None,
+        keeps_unpermuted=megatron and "moe-permute" not in run.kernels,
+        reorders_output=megatron and not eager and _reorders(run, gpu),
+        ring_sends_copies=megatron and run.cp_comm == "p2p" and is_parallel(layout.cp),
     )
+
+
+def _reorders(run: Run, gpu: Gpu) -> bool:
+    """Whether Transformer Engine takes FlashAttention rather than cuDNN, which reads sequence-first tensors as they
+    are: on Ampere, and on Blackwell when deterministic kernels are asked for. One sequence needs no reordering."""
+    major = (gpu.compute_capability or "").split(".")[0]
+    flash = major == "8" or (major == "10" and run.deterministic)
+    return flash and isinstance(run.micro_batch, int) and run.micro_batch > 1
+
+
+def is_parallel(degree: Int) -> bool:
+    """Whether a degree is above 1 (in a search: for any of the layouts)."""
+    return degree > 1 if isinstance(degree, int) else bool((degree > 1).any())
 
 
 class Scope:
@@ -64,6 +89,8 @@ class Scope:
         self.recipe = recipe
         self.kernels = kernels
         self.compute = recipe.compute
+        #: dtype in which linear layers keep their inputs: Transformer Engine quantises them under fp8
+        self.linear_input = "fp8" if run.fp8_recipe and "te" in run.kernels else recipe.compute
         self.residual = run.residual_dtype or ("fp32" if recipe.precision == "amp" else recipe.compute)
         cp: tuple[str, ...] = ("cp",)
         sp: tuple[str, ...] = ("tp",) if layout.sp else ()
@@ -92,6 +119,12 @@ class Scope:
         moe = self.architecture.moe
         return Dim("m", ceil_div(moe.ffn_size if moe else 0, self.layout.etp), ("etp",))
 
+    @property
+    def separate_expert_weighting(self) -> bool:
+        """Whether an expert's activation is kept before the router's weight multiplies it, and after."""
+        fused = self.kernels.weighting_activations
+        return fused is not None and ("swiglu" if self.architecture.gated else "gelu") not in fused
+
     @cached_property
     def shared_ffn(self) -> Dim:
         moe = self.architecture.moe
@@ -116,6 +149,6 @@ class Scope:
 
 def padded_vocab(architecture: Architecture, run: Run, layout: Layout) -> Int:
     """Vocabulary rows that the ranks hold together: padded to `vocab_multiple` and to a multiple of tp."""
-    multiple: Int = run.vocab_multiple or 1
+    multiple: Int = 1 if run.vocab_multiple is None else run.vocab_multiple
     padded = ceil_div(architecture.vocab_size, multiple) * multiple
     return ceil_div(padded, layout.tp) * layout.tp

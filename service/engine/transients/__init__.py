@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from service.engine.ledger import Bundle
 from service.engine.stage import Prepared, StageView
-from service.engine.transients import casts, layer, loss, optimizer, sharding, workspaces
+from service.engine.transients import casts, layer, loss, megatron, optimizer, sharding, workspaces
 
 SOURCES = (
     sharding.gathered,
@@ -21,9 +21,21 @@ SOURCES = (
     optimizer.optimizer_temporaries,
     workspaces.workspaces,
 )
+#: what only one stack's code does
+OF_STACK = {
+    "megatron": (
+        megatron.weight_gradient_dummies,
+        megatron.output_layer_backward,
+        megatron.last_hidden_states,
+        megatron.mlp_backward,
+        megatron.pipeline_buffers,
+        megatron.scores_buffer,
+        megatron.gradient_copies,
+    ),
+}
 
 
 def bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """Every transient of one stage."""
-    for source in SOURCES:
+    for source in (*SOURCES, *OF_STACK.get(prepared.stack.name, ())):
         yield from source(prepared, stage)
