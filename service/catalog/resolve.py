@@ -105,7 +105,7 @@ def _derived(catalog: Catalog, number: int, why: str, source: Literal["request",
     architecture, neighbours = derived_shape(catalog, number)
     message = (
         f"{why}: the shape ({architecture.layers} layers, hidden {architecture.hidden_size}, MLP "
-        f"{architecture.ffn_size}) is derived from {' and '.join(neighbours)}; it counts as exactly {number:,} parameters"
+        f"{architecture.ffn_size}) is derived from {' and '.join(neighbours)} and counts as exactly {number:,}"
     )
     return ResolvedModel(
         id="derived",

@@ -53,8 +53,8 @@ def deberta(config: ConfigReader) -> Architecture:
     if width != hidden:
         config.problem("embedding_size", "an embedding narrower than the layers is not supported", allowed=str(hidden))
     dim = config.optional_size("attention_head_size", most=MOST_HEADS)
-    if dim:
-        said["head_dim"] = dim
+    if dim and dim * heads != hidden:
+        config.problem("attention_head_size", f"{heads} heads of {dim} are not hidden_size {hidden}", allowed="nothing")
     architecture = decoder(config, **said, **_bert_rates(config), heads=heads)
     return replace(architecture, extra_tensors=_disentangled(config, architecture))
 
@@ -65,14 +65,28 @@ def _disentangled(config: ConfigReader, architecture: Architecture) -> tuple[Ext
         tensors += [
             ExtraTensor(name=f"encoder.rel_norm.{part}", module="norm", shape=hidden) for part in ("weight", "bias")
         ]
-    kernel = config.optional_size("conv_kernel_size", least=0)
-    if kernel:
-        config.problem("conv_kernel_size", "DeBERTa's convolution is not supported", given=kernel, allowed="0")
+    tensors += _convolution(config, architecture.hidden_size)
     if config.flag("relative_attention"):
         shape = (_relative_rows(config, architecture), *hidden)
         tensors.append(ExtraTensor(name="encoder.rel_embeddings.weight", module="embedding", shape=shape))
         tensors += _position_projections(config, architecture)
     return tuple(tensors)
+
+
+def _convolution(config: ConfigReader, hidden: int) -> list[ExtraTensor]:
+    """The larger v2 models add the output of a convolution to the first layer's."""
+    kernel = config.optional_size("conv_kernel_size", least=0, most=MOST_HEADS)
+    if not kernel:
+        return []
+    groups = config.optional_size("conv_groups") or 1
+    if hidden % groups:
+        config.problem("conv_groups", f"conv_groups {groups} does not divide hidden_size {hidden}", given=groups)
+    shapes = {"conv.weight": (hidden, hidden // groups, kernel), "conv.bias": (hidden,)}
+    norms = {f"LayerNorm.{part}": (hidden,) for part in ("weight", "bias")}
+    return [
+        ExtraTensor(name=f"encoder.conv.{name}", module="norm" if name in norms else "mlp", shape=shape)
+        for name, shape in (*shapes.items(), *norms.items())
+    ]
 
 
 def _relative_rows(config: ConfigReader, architecture: Architecture) -> int:

@@ -226,5 +226,8 @@ def _with_window(config: ConfigReader, architecture: Architecture, sliding: tupl
 
 
 def _pattern_period(config: ConfigReader, default: int) -> int:
+    """Every how many layers one sees everything: a number, or a word with a letter a layer ("LLLG")."""
+    if config.is_text("sliding_window_pattern"):
+        return len(config.word("sliding_window_pattern") or "")
     period = config.optional_size("sliding_window_pattern", least=0)
     return default if period is None else period

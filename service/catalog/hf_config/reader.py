@@ -79,6 +79,9 @@ class ConfigReader:
     def has(self, key: str) -> bool:
         return self._config.get(self._spelling(key)) is not None
 
+    def is_text(self, key: str) -> bool:
+        return isinstance(self._config.get(self._spelling(key)), str)
+
     def section(self, key: str) -> ConfigReader:
         """A nested object (`attn_config`); errors land here, absent means empty."""
         value = self._config.get(key)
