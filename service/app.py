@@ -8,9 +8,9 @@ from service import health, http, logs, openapi
 from service.catalog import views as catalog
 from service.current import attach
 from service.database import Database
+from service.json_provider import StrictJSONProvider
 from service.settings import Settings
 from service.sizings import views as sizings
-from service.strict_json import StrictJSONProvider
 from service.web import views as web
 
 

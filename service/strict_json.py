@@ -1,24 +1,13 @@
-"""JSON as callers may send it: nothing that other readers would understand differently."""
+"""JSON as callers may send it, in a body or a line: nothing that other readers would understand differently."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, NoReturn
 
-from flask.json.provider import DefaultJSONProvider
-
 from service.errors import FieldError, MalformedBody
 
 DEEPEST = 32
-
-
-class StrictJSONProvider(DefaultJSONProvider):
-    """Flask's provider, but for members in the order they are given, and `loads` that refuses what is doubtful."""
-
-    sort_keys = False
-
-    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
-        return loads(s)
 
 
 def loads(text: str | bytes) -> Any:
