@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from service.engine.architecture import Architecture
+from service.engine.elementwise import Int, maximum
 from service.engine.errors import FieldError, nearest
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout, Shard, impossible
@@ -19,8 +20,9 @@ from service.engine.stage import Prepared
 class Question:
     """What is asked about a run before it is laid out.
 
-    None leaves a degree, `shard`, `recompute` or `micro_batch` to whoever lays the run out. `run` carries everything
-    else; its own micro_batch, micro_batches and recompute are overwritten by a plan.
+    None leaves a degree, `vpp`, `shard`, `recompute` or `micro_batch` to whoever lays the run out; a plan that is not
+    told takes vpp = 1, etp = tp and whole sharding. `run` carries everything else; its own micro_batch, micro_batches
+    and recompute are overwritten by a plan.
     """
 
     architecture: Architecture
@@ -38,7 +40,7 @@ class Question:
     dp: int | None = None
     sp: bool | None = None
     etp: int | None = None
-    vpp: int = 1
+    vpp: int | None = None
     shard: Shard | None = None
     shard_degree: int | None = None
     stage_layers: tuple[int, ...] | None = None
@@ -84,49 +86,70 @@ class Plan:
         )  # fmt: skip
 
 
-def micro_batches(question: Question, dp: int, pp: int, micro_batch: int) -> int:
+def micro_batches(question: Question, dp: Int, pp: Int, micro_batch: Int) -> Int:
     """Micro-batches of one step on one data-parallel rank: what `global_batch` says, else one, or a filled pipeline."""
     if question.global_batch is not None:
-        return max(question.global_batch // (dp * micro_batch), 1)
+        whole: Int = question.global_batch // (dp * micro_batch)
+        return maximum(whole, 1)
     return pp
 
 
 def plan(
     question: Question, *, tp: int, pp: int, cp: int, ep: int, dp: int, shard: Shard, recompute: Recompute,
-    micro_batch: int,
+    micro_batch: int, etp: int | None = None, vpp: int | None = None, shard_degree: int | None = None,
 ) -> Plan:  # fmt: skip
     """Lay a question out. What the question fixes wins over nothing here: callers pass its own values on."""
-    stack, moe = question.stack, question.architecture.moe
-    sp = question.sp if question.sp is not None else stack.sequence_parallel
-    etp = question.etp if question.etp is not None else (tp if moe is not None else 1)
+    expert_tp = etp if etp is not None else default_etp(question, tp)
+    layout, run = lay_out(
+        question, tp=tp, pp=pp, cp=cp, ep=ep, etp=expert_tp, dp=dp, micro_batch=micro_batch,
+        vpp=vpp or question.vpp or 1, shard="none" if dp * cp == 1 else shard, recompute=recompute,
+        shard_degree=shard_degree or question.shard_degree, pipelined=pp > 1, split=tp > 1,
+    )  # fmt: skip
+    return Plan(question=question, layout=layout, run=run)
+
+
+def default_etp(question: Question, tp: int) -> int:
+    """Expert-tensor degree when nobody chooses it: as asked, else the experts are split like everything else."""
+    if question.etp is not None:
+        return question.etp
+    return tp if question.architecture.moe is not None else 1
+
+
+def lay_out(
+    question: Question, *, tp: Int, pp: Int, cp: Int, ep: Int, etp: Int, dp: Int, micro_batch: Int, vpp: int,
+    shard: Shard, recompute: Recompute, shard_degree: Int | None, pipelined: bool, split: bool,
+) -> tuple[Layout, Run]:  # fmt: skip
+    """Layout and run of one plan, or of many at once (arrays of degrees) that share the facts given as plain values.
+
+    `pipelined` says that pp > 1 and `split` that tp > 1, for every one of them.
+    """
+    sp = question.sp if question.sp is not None else question.stack.sequence_parallel
     layout = Layout(
         tp=tp,
-        sp=sp and tp > 1,
+        sp=sp and split,
         pp=pp,
-        vpp=question.vpp,
+        vpp=vpp,
         cp=cp,
         ep=ep,
         etp=etp,
         dp=dp,
-        shard="none" if dp * cp == 1 else shard,
-        shard_degree=question.shard_degree,
+        shard=shard,
+        shard_degree=shard_degree,
         stage_layers=question.stage_layers,
     )
     reshard = question.run.reshard_after_forward
-    if reshard is None:
-        reshard = pp == 1
     run = replace(
         question.run,
         micro_batch=micro_batch,
         micro_batches=micro_batches(question, dp, pp, micro_batch),
         recompute=recompute,
-        reshard_after_forward=reshard,
+        reshard_after_forward=not pipelined if reshard is None else reshard,
         vocab_multiple=vocab_multiple(question, tp),
     )
-    return Plan(question=question, layout=layout, run=run)
+    return layout, run
 
 
-def vocab_multiple(question: Question, tp: int) -> int | None:
+def vocab_multiple(question: Question, tp: Int) -> Int | None:
     """What the vocabulary is padded to: as asked, else the stack's habit (Megatron: 128·tp)."""
     if question.run.vocab_multiple is not None:
         return question.run.vocab_multiple

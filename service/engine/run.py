@@ -45,7 +45,7 @@ class Run:
     pipeline_schedule: str = "1f1b"
     microbatch_group: Int | None = None
     cp_comm: str = "p2p"
-    vocab_multiple: int | None = None
+    vocab_multiple: Int | None = None
     optimizer_impl: str = "fused"
     fsdp_version: int = 2
     #: None: parameters are split up again between forward and backward, except under a pipeline

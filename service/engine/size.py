@@ -20,6 +20,9 @@ from service.engine.stacks import Stack
 from service.engine.stage import (
     Prepared,
     StageView,
+    all_saved_bundles,
+    all_state_bundles,
+    host_bytes,
     outside_bundles,
     recompute_bundles,
     saved_bundles,
@@ -42,6 +45,8 @@ class StageSizing(NamedTuple):
     saved_bytes: int
     parameters: int
     runtime: Runtime
+    #: what offloading keeps in host memory
+    host_bytes: int
 
     @property
     def reserved_bytes(self) -> int:
@@ -137,6 +142,7 @@ def size_stage(prepared: Prepared, index: int) -> StageSizing:
         saved_bytes=int(saved_bytes(bundles)),
         parameters=int(local_parameters(prepared, stage)),
         runtime=runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu),
+        host_bytes=int(host_bytes(prepared, stage)),
     )
 
 
@@ -148,7 +154,7 @@ def whole_model(prepared: Prepared) -> tuple[Bundle, ...]:
         run=replace(prepared.run, micro_batches=1, vocab_multiple=None, pipeline_schedule="1f1b"),
     )
     stage = view(alone, 0)
-    return (*state_bundles(alone, stage), *saved_bundles(alone, stage), *outside_bundles(alone, stage))
+    return (*all_state_bundles(alone, stage), *all_saved_bundles(alone, stage), *outside_bundles(alone, stage))
 
 
 def size(
@@ -162,7 +168,8 @@ def size(
     """
     prepared = Prepared(architecture=architecture, recipe=recipe, layout=layout, run=run, stack=stack, gpu=gpu)
     stages = tuple(size_stage(prepared, index) for index in range(int(layout.pp)))
-    fullest = max(range(len(stages)), key=lambda index: (stages[index].device_bytes, -index))
+    # two full cards look alike from outside; what they cannot do without still tells which is fuller
+    fullest = max(range(len(stages)), key=lambda at: (stages[at].device_bytes, stages[at].needed_bytes, -at))
     chosen = fullest if stage is None else stage
     peak = stages[chosen]
     return Sizing(

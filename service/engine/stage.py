@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from service.engine import pipeline
+from service.engine import offload, pipeline
 from service.engine.architecture import Architecture, LayerKind, layer_kinds
 from service.engine.elementwise import Bool, Int, ceil_div, maximum, minimum, where
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout
-from service.engine.ledger import INSTANTS, Bundle, Row, kept, total_bytes
+from service.engine.ledger import INSTANTS, Bundle, Row, TermName, kept, total_bytes
 from service.engine.recipe import Recipe
 from service.engine.run import Run
 from service.engine.saved_tensors import head, layer
@@ -60,6 +60,11 @@ class Prepared:
         return padded_vocab(self.architecture, self.run, self.layout)
 
     @cached_property
+    def on_host(self) -> dict[TermName, int]:
+        """Thousandths of each term that offloading keeps in host memory."""
+        return offload.offloaded_terms(self.run, self.recipe, self.stack)
+
+    @cached_property
     def layer_rows(self) -> tuple[tuple[Row, ...], ...]:
         """Everything one layer of each kind keeps when nothing is recomputed, in the order of `kinds`."""
         return tuple(tuple(layer.rows(self.scope, kind)) for kind in self.kinds)
@@ -75,6 +80,13 @@ class Prepared:
         """State of one layer of each kind."""
         pairs = zip(self.kinds, self.blocks.layers, strict=True)
         return tuple(self.state(f"{kind.name} layers", block) for kind, block in pairs)
+
+    @cached_property
+    def outside_state(self) -> tuple[StateRows, StateRows, StateRows]:
+        """State of the embedding, of the head, and of the second copy of a tied table."""
+        names = (("embedding", self.blocks.embedding), ("head", self.blocks.head), ("tied head", self.blocks.tied_copy))
+        embedding, head, tied = (self.state(name, block) for name, block in names)
+        return embedding, head, tied
 
     def state(self, name: str, block: tuple[Holding, ...]) -> StateRows:
         """State of one copy of a block on one rank."""
@@ -105,7 +117,13 @@ def view(prepared: Prepared, stage: Int) -> StageView:
 
 
 def saved_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """Tensors saved for backward by the layers of a stage, in all micro-batches in flight."""
+    """Tensors saved for backward by the layers of a stage, in all micro-batches in flight, as far as the GPU has them."""
+    for bundle in all_saved_bundles(prepared, stage):
+        yield bundle._replace(rows=offload.on_device(bundle.rows, prepared.on_host))
+
+
+def all_saved_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
+    """Tensors saved for backward by the layers of a stage, wherever they are kept."""
     recompute = prepared.run.recompute
     for index, kind in enumerate(prepared.kinds):
         held, layers = stage.held[index], stage.layers[index]
@@ -163,26 +181,31 @@ def _head_micro_batches(prepared: Prepared) -> Int:
 
 
 def state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """Weights, gradients, masters and moments of a stage.
+    """Weights, gradients, masters and moments of a stage, as far as the GPU has them."""
+    for bundle in all_state_bundles(prepared, stage):
+        rows = offload.on_device(bundle.rows, prepared.on_host)
+        if rows:
+            yield bundle._replace(rows=rows)
+
+
+def all_state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
+    """Weights, gradients, masters and moments of a stage, wherever they are kept.
 
     Gradients that do not persist appear as backward passes, unless those of an earlier micro-batch wait already.
     """
     first, last = where(stage.first, 1, 0), where(stage.last, 1, 0)
-    names = prepared.blocks
+    embedding, head_state, tied = prepared.outside_state
     parts: list[tuple[str, StateRows, Int, str]] = [
-        ("embedding", prepared.state("embedding", names.embedding), first, "backward_end"),
-        ("head", prepared.state("head", names.head), last, "layer_backward_first"),
+        ("embedding", embedding, first, "backward_end"),
+        ("head", head_state, last, "layer_backward_first"),
     ]
     for kind, state, count in zip(prepared.kinds, prepared.layer_state, stage.layers, strict=True):
         parts.append((f"{kind.name} layers", state, count, "layer_backward_last"))
-    if names.tied:
-        copy = prepared.state("tied head", names.tied_copy)
-        parts.append(("tied head", copy, where(stage.first, 0, last), "layer_backward_first"))
+    if prepared.blocks.tied:
+        parts.append(("tied head", tied, where(stage.first, 0, last), "layer_backward_first"))
     waits: Int = 1 if prepared.stack.gradients_persist else where(prepared.run.micro_batches > 1, 1, 0)
     for name, state, copies, appears in parts:
         for term in ("weights", "master_weights", "optimizer_moments"):
-            if term == "optimizer_moments" and prepared.recipe.moments_on_host:
-                continue
             chosen = state.of(term)
             if chosen:
                 yield Bundle(term, name, chosen, tuple(copies for _ in ALWAYS))
@@ -213,11 +236,23 @@ def recompute_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """Tensors of one layer that backward builds again from its input."""
     chosen = heaviest_kind(prepared, stage)
     for kind, rows, copies in zip(prepared.kinds, prepared.layer_rows, chosen, strict=True):
-        again = layer.recomputed(rows, prepared.run.recompute)
+        # saved tensors that were sent to the host come back for their layer
+        again = rows if "activations" in prepared.run.offload else layer.recomputed(rows, prepared.run.recompute)
         if again:
             working = tuple(row._replace(term="working") for row in again)
             alive = tuple(copies * count for count in IN_LAYER_BACKWARD)
             yield Bundle("working", "recomputed layer", working, alive, kind.name)
+
+
+def host_bytes(prepared: Prepared, stage: StageView) -> Int:
+    """Bytes of a stage that offloading keeps in host memory."""
+    loss, total = INSTANTS.index("loss"), 0
+    if prepared.on_host:
+        for bundle in all_state_bundles(prepared, stage):
+            total = total + offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[-1]
+        for bundle in all_saved_bundles(prepared, stage):
+            total = total + offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[loss]
+    return total
 
 
 def saved_bytes(bundles: Iterable[Bundle]) -> Int:

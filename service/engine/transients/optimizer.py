@@ -17,6 +17,8 @@ def optimizer_temporaries(prepared: Prepared, stage: StageView) -> Iterator[Bund
     """`foreach` optimizers make one list of temporaries as large as the parameters of this rank."""
     if prepared.run.optimizer_impl != "foreach" or "adamw" not in prepared.recipe.optimizer:
         return
+    if "optimizer" in prepared.run.offload:
+        return
     share = local_parameters(prepared, stage)
     dtype = prepared.recipe.master or prepared.recipe.weights
     why = "one operation over all parameters at once needs all of its results at once"
@@ -31,8 +33,8 @@ def local_parameters(prepared: Prepared, stage: StageView) -> Int:
     per_element = size if prepared.recipe.master else prepared.recipe.gradient_bytes
     total: Int = 0
     pieces = [
-        (prepared.state("embedding", prepared.blocks.embedding), where(stage.first, 1, 0)),
-        (prepared.state("head", prepared.blocks.head), where(stage.last, 1, 0)),
+        (prepared.outside_state[0], where(stage.first, 1, 0)),
+        (prepared.outside_state[1], where(stage.last, 1, 0)),
         *zip(prepared.layer_state, stage.layers, strict=True),
     ]
     for state, copies in pieces:
