@@ -16,6 +16,7 @@ from service.engine.parameters import count
 from service.engine.recipe import Recipe
 from service.engine.run import Run
 from service.engine.runtime import Runtime, runtime
+from service.engine.saved_tensors import traced
 from service.engine.stacks import Stack
 from service.engine.stage import (
     Prepared,
@@ -119,11 +120,23 @@ def usable_bytes(gpu: Gpu, margin: float) -> int:
 
 def stage_bundles(prepared: Prepared, stage: StageView) -> Iterable[Bundle]:
     """The whole ledger of one stage."""
-    yield from state_bundles(prepared, stage)
-    yield from saved_bundles(prepared, stage)
-    yield from outside_bundles(prepared, stage)
-    yield from recompute_bundles(prepared, stage)
+    if prepared.traced:
+        yield from traced.bundles(prepared, stage)
+    else:
+        yield from state_bundles(prepared, stage)
+        yield from saved_bundles(prepared, stage)
+        yield from outside_bundles(prepared, stage)
+        yield from recompute_bundles(prepared, stage)
     yield from transients.bundles(prepared, stage)
+
+
+def activation_bundles(prepared: Prepared, stage: StageView) -> Iterable[Bundle]:
+    """What a stage saves for backward, in all micro-batches in flight."""
+    if prepared.traced:
+        yield from traced.saved_bundles(prepared, stage)
+    else:
+        yield from saved_bundles(prepared, stage)
+        yield from outside_bundles(prepared, stage)
 
 
 def size_stage(prepared: Prepared, index: int) -> StageSizing:
@@ -139,7 +152,7 @@ def size_stage(prepared: Prepared, index: int) -> StageSizing:
         line=line,
         instant=instant,
         allocated_bytes=allocated,
-        saved_bytes=int(saved_bytes(bundles)),
+        saved_bytes=int(saved_bytes(activation_bundles(prepared, stage))),
         parameters=int(local_parameters(prepared, stage)),
         runtime=runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu),
         host_bytes=int(host_bytes(prepared, stage)),

@@ -41,7 +41,15 @@ class Prepared:
 
     @cached_property
     def kernels(self) -> Kernels:
-        return kernels(self.stack, self.run, self.recipe, self.gpu, self.layout)
+        return kernels(self.stack, self.run, self.recipe, self.gpu)
+
+    @property
+    def traced(self) -> bool:
+        """Whether the modelling code of this run is written down as a program (Hugging Face's, run eagerly)."""
+        hugging_face = self.stack.name == "huggingface" or (
+            self.stack.name == "deepspeed" and self.run.vocab_multiple is None
+        )
+        return hugging_face and not self.run.compile
 
     @cached_property
     def scope(self) -> Scope:
@@ -117,7 +125,8 @@ def view(prepared: Prepared, stage: Int) -> StageView:
 
 
 def saved_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """Tensors saved for backward by the layers of a stage, in all micro-batches in flight, as far as the GPU has them."""
+    """Tensors saved for backward by the layers of a stage, in all micro-batches in flight, as far as the GPU has
+    them."""
     for bundle in all_saved_bundles(prepared, stage):
         yield bundle._replace(rows=offload.on_device(bundle.rows, prepared.on_host))
 
@@ -173,6 +182,10 @@ def outside_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     in_flight = _head_micro_batches(prepared)
     yield Bundle("activations", "final norm", norm, (*[heads * in_flight] * 3, 0, 0, 0, 0))
     yield Bundle("activations", "head and loss", loss, (*[heads * in_flight] * 3, 0, 0, 0, 0))
+    if prepared.architecture.mtp_layers:
+        rows = (*head.mtp_input(prepared.scope), *prepared.kept_rows[-1])
+        modules: Int = last * prepared.architecture.mtp_layers * in_flight
+        yield Bundle("activations", "multi-token prediction", rows, (*[modules] * 4, 0, 0, 0))
 
 
 def _head_micro_batches(prepared: Prepared) -> Int:
@@ -246,7 +259,8 @@ def recompute_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
 
 def host_bytes(prepared: Prepared, stage: StageView) -> Int:
     """Bytes of a stage that offloading keeps in host memory."""
-    loss, total = INSTANTS.index("loss"), 0
+    loss = INSTANTS.index("loss")
+    total: Int = 0
     if prepared.on_host:
         for bundle in all_state_bundles(prepared, stage):
             total = total + offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[-1]

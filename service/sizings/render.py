@@ -190,7 +190,7 @@ def per_gpu(made: Plan, sizing: Sizing, because: str, confidence: str) -> dict[s
             }
             for stage in sizing.stages
         ],
-        "host_bytes": 0,
+        "host_bytes": peak.host_bytes,
         "usable_bytes": sizing.usable_bytes,
         "headroom_bytes": sizing.headroom_bytes,
         "fits": sizing.fits,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from service.engine.elementwise import where
 from service.engine.ledger import Dim, Row
 from service.engine.saved_tensors import norms
 from service.engine.saved_tensors.scope import Scope
@@ -78,7 +79,7 @@ def output(scope: Scope) -> Row:
 
     Where the projection keeps a copy of its own, recomputing the attention core frees this one.
     """
-    dropped_by = "core_attn" if scope.linear_input != scope.compute or scope.kernels.reorders_output else ""
+    dropped_by = "core_attn" if scope.linear_input != scope.compute else ""
     return scope.saved(
         "attention output", "attention", (scope.tokens, scope.value), scope.compute, dropped_by=dropped_by,
         why="input of the output projection, and backward of attention reads it again", source=FLASH,
@@ -93,8 +94,10 @@ def projection_input(scope: Scope) -> Iterator[Row]:
             why="the projection multiplies in 8 bits; attention backward reads the 16-bit output", source=TE_LINEAR,
         )  # fmt: skip
     elif scope.kernels.reorders_output:
+        # one sequence has the same order either way
+        tokens = scope.tokens._replace(size=where(scope.run.micro_batch > 1, scope.tokens.size, 0))
         yield scope.saved(
-            "reordered attention output", "attention", (scope.tokens, scope.value), scope.compute,
+            "reordered attention output", "attention", (tokens, scope.value), scope.compute,
             why="flash attention writes batch first, the projection reads sequence first", source=TE_FLASH,
         )  # fmt: skip
 
@@ -105,7 +108,8 @@ def fused_projection(scope: Scope) -> Iterator[Row]:
     Ring attention sends copies of keys and values round; with rotary positions the queries are a new tensor too.
     """
     if scope.kernels.ring_sends_copies and scope.architecture.position != "rope":
-        shape = (scope.tokens, Dim("2·K", 2 * scope.kv.size, ("tp",)))
+        tokens = scope.tokens._replace(size=where(scope.layout.cp > 1, scope.tokens.size, 0))
+        shape = (tokens, Dim("2·K", 2 * scope.kv.size, ("tp",)))
         yield scope.saved(
             "keys and values in the fused projection", "attention", shape, scope.compute,
             why="they share their storage with the queries that are kept", source=TE_RING,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.engine.ledger import Row
+from service.engine.ledger import Dim, Row
 from service.engine.saved_tensors import attention, norms
 from service.engine.saved_tensors.scope import Scope
 
 CROSS_ENTROPY = "log_softmax keeps its result; nll_loss its target (torch 2.13 derivatives.yaml)"
 VOCAB_PARALLEL = "Megatron-core tensor_parallel/cross_entropy.py: exponentials of this rank's slice of the logits"
+MTP = "DeepSeek-V3, arXiv:2412.19437, section 2.2"
 FUSED = "Liger fused_linear_cross_entropy: forward computes both gradients slice by slice"
 
 
@@ -63,6 +64,17 @@ def loss(scope: Scope) -> Iterator[Row]:
         yield vocab_parallel_softmax(scope)
     else:
         yield hidden_gradient(scope)
+
+
+def mtp_input(scope: Scope) -> Iterator[Row]:
+    """What a multi-token-prediction module keeps before its layer: two norms and their outputs side by side."""
+    stream = (scope.tokens_sp, scope.hidden)
+    for name in ("hidden state", "next embedding"):
+        yield from norms.rows(scope, f"{name} norm", stream, keep_output=False)
+    yield scope.saved(
+        "hidden state and next embedding", "mtp", (scope.tokens_sp, Dim("2·h", 2 * scope.hidden.size)), scope.compute,
+        why="input of the projection that joins them", source=MTP,
+    )  # fmt: skip
 
 
 def head(scope: Scope) -> Iterator[Row]:

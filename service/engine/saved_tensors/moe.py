@@ -30,10 +30,10 @@ def permuted_tokens(scope: Scope) -> Row:
 
 
 def unpermuted_tokens(scope: Scope) -> Row:
-    """Expert outputs that the unfused unpermutation keeps beside its index."""
+    """Expert outputs in the order of the experts, as dropless dispatch keeps them; with a capacity nothing is kept."""
     return scope.saved(
         "tokens before unpermutation", "moe", (scope.routed_tokens, scope.hidden), scope.compute, dropped_by="moe",
-        why="unpermuting in plain torch keeps what it read; the fused kernel keeps an index only", source=DISPATCH,
+        why="they are weighted and added up when they are put back; seen in all dropless measurements", source=DISPATCH,
     )  # fmt: skip
 
 

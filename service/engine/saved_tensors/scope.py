@@ -36,7 +36,7 @@ class Kernels:
     expand_kv: bool
     #: fused activation kernels that also multiply with the router's weight; None where that happens after the experts
     weighting_activations: frozenset[str] | None = None
-    #: permuting tokens for the experts keeps what it read
+    #: experts' outputs are kept until they were put back in the order of the tokens (dropless dispatch)
     keeps_unpermuted: bool = False
     #: attention writes its output in another order of dimensions than the projection reads
     reorders_output: bool = False
@@ -44,7 +44,7 @@ class Kernels:
     ring_sends_copies: bool = False
 
 
-def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu, layout: Layout) -> Kernels:
+def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu) -> Kernels:
     """The kernels that `stack` runs for this run on this GPU."""
     eager = run.attention == "eager"
     compute = recipe.compute
@@ -57,23 +57,17 @@ def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu, layout: Layout) ->
         score_dtypes=("fp32", compute) if upcast_softmax else (compute,),
         expand_kv=eager and stack.name in ("huggingface", "deepspeed"),
         weighting_activations=run.kernels & {"swiglu", "gelu"} if megatron else None,
-        keeps_unpermuted=megatron and "moe-permute" not in run.kernels,
+        keeps_unpermuted=megatron and run.moe_capacity is None,
         reorders_output=megatron and not eager and _reorders(run, gpu),
-        ring_sends_copies=megatron and run.cp_comm == "p2p" and is_parallel(layout.cp),
+        ring_sends_copies=megatron and run.cp_comm == "p2p",
     )
 
 
 def _reorders(run: Run, gpu: Gpu) -> bool:
     """Whether Transformer Engine takes FlashAttention rather than cuDNN, which reads sequence-first tensors as they
-    are: on Ampere, and on Blackwell when deterministic kernels are asked for. One sequence needs no reordering."""
+    are: on Ampere, and on Blackwell when deterministic kernels are asked for."""
     major = (gpu.compute_capability or "").split(".")[0]
-    flash = major == "8" or (major == "10" and run.deterministic)
-    return flash and isinstance(run.micro_batch, int) and run.micro_batch > 1
-
-
-def is_parallel(degree: Int) -> bool:
-    """Whether a degree is above 1 (in a search: for any of the layouts)."""
-    return degree > 1 if isinstance(degree, int) else bool((degree > 1).any())
+    return major == "8" or (major == "10" and run.deterministic)
 
 
 class Scope:

@@ -15,12 +15,11 @@ SOURCES = (
     sharding.gathered,
     sharding.kept_gathered,
     sharding.buckets,
-    casts.weight_casts,
-    loss.logits,
-    layer.layer_gradients,
     optimizer.optimizer_temporaries,
     workspaces.workspaces,
 )
+#: what the program of traced modelling code tells by itself
+UNTRACED = (casts.weight_casts, loss.logits, layer.layer_gradients)
 #: what only one stack's code does
 OF_STACK = {
     "megatron": (
@@ -28,6 +27,7 @@ OF_STACK = {
         megatron.output_layer_backward,
         megatron.last_hidden_states,
         megatron.mlp_backward,
+        megatron.scores_backward,
         megatron.pipeline_buffers,
         megatron.scores_buffer,
         megatron.gradient_copies,
@@ -37,5 +37,6 @@ OF_STACK = {
 
 def bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """Every transient of one stage."""
-    for source in (*SOURCES, *OF_STACK.get(prepared.stack.name, ())):
+    untraced = () if prepared.traced else UNTRACED
+    for source in (*SOURCES, *untraced, *OF_STACK.get(prepared.stack.name, ())):
         yield from source(prepared, stage)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from service.engine.architecture import Architecture, LayerKind
 from service.engine.elementwise import Int, ceil_div, maximum, where
-from service.engine.ledger import BYTES_OF, Bundle, Dim, Row
+from service.engine.ledger import BYTES_OF, Bundle, Dim, Row, total_bytes
 from service.engine.stage import IN_LAYER_BACKWARD, Prepared, StageView, heaviest_kind
 from service.engine.timeline import ALWAYS, during
 from service.engine.transients.optimizer import local_parameters
@@ -123,6 +123,24 @@ def mlp_backward(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         yield bundle("MLP backward", tuple(rows), IN_LAYER_BACKWARD, copies)
 
 
+def scores_backward(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
+    """Gradients of the probabilities and of the scores in unfused attention, as far as they outgrow the MLP's tensors,
+    which are gone by then."""
+    scope = prepared.scope
+    if prepared.run.attention != "eager":
+        return
+    size = BYTES_OF[scope.compute]
+    scores = scope.batch.size * scope.heads.size * scope.queries.size * scope.keys.size
+    for kind, rows, copies in zip(
+        prepared.kinds, prepared.layer_rows, heaviest_kind(prepared, stage), strict=True
+    ):  # fmt: skip
+        freed = total_bytes(row for row in rows if row.module in ("mlp", "moe", "shared experts"))
+        more = Dim("2·b·a·s² − MLP", maximum(2 * scores * size - freed, 0), ("tp",))
+        why = "softmax backward reads one and writes the other"
+        row = working("gradients of the attention scores", kind.name, (more,), "uint8", why, SCORES_BUFFER)
+        yield bundle("attention backward", (row,), IN_LAYER_BACKWARD, copies)
+
+
 def pipeline_buffers(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """Activations on their way between pipeline ranks."""
     scope = prepared.scope
@@ -143,6 +161,8 @@ def gradient_copies(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """
     recipe = prepared.recipe
     if recipe.master is None or recipe.gradients[-1] == "fp32" or recipe.moments != "fp32":
+        return
+    if "optimizer" in prepared.run.offload:
         return
     shard = Dim("P", local_parameters(prepared, stage), ("tp", "pp", "dp·cp"))
     why = "the update is computed in fp32"
