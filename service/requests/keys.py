@@ -185,6 +185,7 @@ GROUPS: Mapping[str, tuple[Key, ...]] = MappingProxyType(
     }
 )
 KEYS: Mapping[str, Key] = MappingProxyType({key.name: key for rows in GROUPS.values() for key in rows})
+FURTHER_KEYS = frozenset(key.name for key in _FURTHER)
 #: What may stand for a key, for error messages: the names that people use, and how many others there are.
 KNOWN_KEYS = (
     ", ".join(key.name for rows in (_RUN, _TRAINING, _LAYOUT, _ANSWER) for key in rows)

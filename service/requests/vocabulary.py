@@ -70,7 +70,7 @@ class Key:
     @property
     def allowed(self) -> str:
         """What may stand here, in words, for error messages and help."""
-        return f"{self._allowed()}, or {AUTO}" if self.auto else self._allowed()
+        return f"{self._allowed()} or {AUTO}" if self.auto else self._allowed()
 
     def _allowed(self) -> str:
         match self.kind:
