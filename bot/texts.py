@@ -28,8 +28,8 @@ NOT_PER_MODEL = "–"
 MOMENTS = {
     "forward_end": "at the end of forward",
     "loss": "at the loss",
-    "first_backward": "at the start of backward",
-    "layer_backward": "in backward",
+    "first_backward": "in the first backward operation",
+    "layer_backward": "in a layer's backward",
     "backward_end": "at the end of backward",
     "optimizer_step": "in the optimizer step",
 }
@@ -51,22 +51,21 @@ SPEED = "{step} a step, {tokens_per_s} tokens/s"
 DAYS_COST = "{days} days, {cost}"
 
 RECOMMENDED = "*Recommended: {gpus} × {gpu}.*"
-MINIMUM = "at least {minimum} are needed"
 ASKED_FITS = "*The {gpus} × {gpu} you named are enough.*"
 ASKED_DOES_NOT_FIT = "*The {gpus} × {gpu} you named are not enough.*"
 NEAREST_FIT = "*Nearest that fits:* {change} on {gpus} × {gpu}, {layout}: {peak} per GPU."
 FLOOR = "*Floor:* sharding over more GPUs never goes below *{floor}* per GPU ({terms}); {fits}."
 FLOOR_FITS = "that fits"
 FLOOR_DOES_NOT_FIT = "that does not fit, so more GPUs alone will not help"
-FLOOR_HELPS_UNTIL = " It helps up to {gpus} GPUs"
-FLOOR_THEN = "; after that: {then}"
+FLOOR_HELPS_UNTIL = "Sharding helps up to {gpus} GPUs."
+FLOOR_THEN = "The next lever: {then}."
 ASSUMED = "*Assumed:* {assumptions}"
 ASSUMED_MORE = " and {count} more"
-SIZE_ALTERNATIVES = "Took *{name}* for the size. Others: {others}."
+NOTE = "*Note:* {message}"
 WARNING = "⚠️ {message}"
 HOST_MEMORY = "*In host memory:* {host} per GPU."
-PROVENANCE = "trainmem {engine} · catalogue {catalog} · {audit} · {sizing}"
-AUDIT = "audit #{seq}"
+PROVENANCE = "trainmem {engine} · catalogue {catalog} · {record}"
+AUDIT = "audit #{seq} · {sizing}"
 NOT_RECORDED = "not recorded"
 OPEN = "open {id}"
 

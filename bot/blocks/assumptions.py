@@ -45,8 +45,6 @@ SILENT = frozenset(
     ]
 )
 
-ALTERNATIVES_SHOWN = 3
-
 
 def run_words(sizing: Mapping[str, Any]) -> str:
     """ "*Llama 3.1 70B* (70.6 B parameters) · sequence 8,192 · micro-batch 2 · bf16-mixed · adamw · full"."""
@@ -63,14 +61,16 @@ def run_words(sizing: Mapping[str, Any]) -> str:
 
 def parameter_words(model: Mapping[str, Any]) -> str:
     total, trained = model["parameters"], model.get("trainable_parameters") or model["parameters"]
-    words = f"{quantities.parameters(total)} parameters"
-    if model.get("active_parameters") and model["active_parameters"] != total:
-        words += f", {quantities.parameters(model['active_parameters'])} active"
-    return words + (f", {quantities.parameters(trained)} trained" if trained != total else "")
+    counts = {"parameters": total, "active": model.get("active_parameters") or total, "trained": trained}
+    written = {name: quantities.parameters(count) for name, count in counts.items()}
+    differing = [
+        f"{count} {name}" for name, count in written.items() if name == "parameters" or count != written["parameters"]
+    ]
+    return ", ".join(differing)
 
 
-def assumption_parts(sizing: Mapping[str, Any]) -> list[str]:
-    """A line of assumptions, and a line that names the models a bare size could also have meant."""
+def assumption_words(sizing: Mapping[str, Any]) -> str:
+    """One line, or "" when nothing had to be assumed."""
     assumed = {
         key: item["value"]
         for key, item in sizing["inputs"].items()
@@ -79,16 +79,11 @@ def assumption_parts(sizing: Mapping[str, Any]) -> list[str]:
         and key not in SILENT
     }
     shown = [key for key in FIRST if key in assumed]
-    parts = []
-    if shown:
-        words = " · ".join(f"{INPUT_NAMES.get(key, key)} {_value(key, assumed[key])}" for key in shown)
-        more = texts.ASSUMED_MORE.format(count=len(assumed) - len(shown)) if len(assumed) > len(shown) else ""
-        parts.append(texts.ASSUMED.format(assumptions=words + more))
-    others = sizing["model"].get("alternatives") or []
-    if others:
-        names = ", ".join(escape(str(other)) for other in others[:ALTERNATIVES_SHOWN])
-        parts.append(texts.SIZE_ALTERNATIVES.format(name=escape(sizing["model"]["name"]), others=names))
-    return parts
+    if not shown:
+        return ""
+    words = " · ".join(f"{INPUT_NAMES.get(key, key)} {_value(key, assumed[key])}" for key in shown)
+    more = len(assumed) - len(shown)
+    return texts.ASSUMED.format(assumptions=words + (texts.ASSUMED_MORE.format(count=more) if more else ""))
 
 
 def _value(key: str, value: Any) -> str:

@@ -20,8 +20,7 @@ def floor_words(sizing: Mapping[str, Any]) -> str:
         terms=escape(listed(floor.get("terms") or [])),
         fits=texts.FLOOR_FITS if floor["fits"] else texts.FLOOR_DOES_NOT_FIT,
     )
-    if floor.get("helps_until_gpus"):
-        words += texts.FLOOR_HELPS_UNTIL.format(gpus=quantities.count(floor["helps_until_gpus"]))
-        words += texts.FLOOR_THEN.format(then=escape(str(floor["then"]))) if floor.get("then") else ""
-        words += "."
-    return words
+    helps_until = floor.get("helps_until_gpus") or 1
+    helps = texts.FLOOR_HELPS_UNTIL.format(gpus=quantities.count(helps_until)) if helps_until > 1 else ""
+    then = texts.FLOOR_THEN.format(then=escape(str(floor["then"]))) if floor.get("then") else ""
+    return " ".join(part for part in (words, helps, then) if part)

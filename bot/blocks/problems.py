@@ -13,6 +13,8 @@ from bot.service_errors import Busy, FieldProblem, NotFound, Refused, Rejected, 
 
 ERRORS_SHOWN = 6
 SUGGESTIONS_SHOWN = 3
+SHORT_ALLOWED = 80
+"""Beside the nearest spellings a longer list of what is allowed is only in the way."""
 USE_SUGGESTION = "use_suggestion"
 
 
@@ -69,18 +71,25 @@ def rejected_message(error: Rejected, *, read: str, request_id: str) -> Message:
 
 def problem_line(problem: FieldProblem) -> str:
     """ "`gpu`: H1000 is not in the catalogue (read `H1000`; allowed: …); did you mean `H100`, `H200`?" """
-    detail = escape(clip(problem.detail, 600))
+    detail = escape(clip(without_place(problem), 600))
+    allowed = problem.allowed if not problem.suggestions or len(problem.allowed or "") <= SHORT_ALLOWED else None
     extra = []
     if problem.given and not says(problem.detail, problem.given):
         extra.append(texts.REFUSED_GIVEN.format(given=code(problem.given, 60)))
-    if problem.allowed and not says(problem.detail, problem.allowed):
-        extra.append(texts.REFUSED_ALLOWED.format(allowed=escape(clip(problem.allowed, 300))))
+    if allowed and not says(problem.detail, allowed):
+        extra.append(texts.REFUSED_ALLOWED.format(allowed=escape(clip(allowed, 300))))
     line = f"{code(problem.key)}: {detail}" if problem.key else detail
     line += f" ({'; '.join(extra)})" if extra else ""
     if problem.suggestions and not all(says(problem.detail, word) for word in problem.suggestions):
         words = ", ".join(code(word, 60) for word in problem.suggestions[:SUGGESTIONS_SHOWN])
-        line += " " + texts.REFUSED_SUGGESTIONS.format(suggestions=words)
+        line = f"{line.rstrip('.')}. " + texts.REFUSED_SUGGESTIONS.format(suggestions=words)
     return line
+
+
+def without_place(problem: FieldProblem) -> str:
+    """The sentence without "character 12: ": the key is named before it, and the whole text is shown."""
+    named = problem.key not in ("", "command")
+    return re.sub(r"\Acharacter \d+: ", "", problem.detail) if named else problem.detail
 
 
 def says(sentence: str, words: str) -> bool:
@@ -103,10 +112,16 @@ def suggestion_buttons(problems: tuple[FieldProblem, ...], read: str) -> list[Bl
 
 
 def corrected_text(read: str, given: str | None, suggestion: str) -> str | None:
-    """`read` with the one place that says `given` corrected, or None when that place is not plain."""
+    """`read` with the one place that says `given` corrected, or None when that place is not plain.
+
+    A suggestion that names its key ("tp=6") takes the place of key and value.
+    """
     if not given:
         return None
-    places = list(re.finditer(rf"(?<![\w.-]){re.escape(given)}(?![\w.-])", read, re.IGNORECASE))
+    key, equals, _ = suggestion.partition("=")
+    before = rf"{re.escape(key)}\s*[=:]?\s*" if equals else ""
+    pattern = rf"(?<![\w.-]){before}{re.escape(given)}(?![\w.-])"
+    places = list(re.finditer(pattern, read, re.IGNORECASE))
     if len(places) != 1:
         return None
     start, end = places[0].span()

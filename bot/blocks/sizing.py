@@ -7,7 +7,7 @@ from typing import Any
 
 from bot import limits, texts
 from bot.blocks import quantities
-from bot.blocks.assumptions import assumption_parts, run_words
+from bot.blocks.assumptions import assumption_words, run_words
 from bot.blocks.bar import gauge
 from bot.blocks.elements import Block, context, fields, header, section
 from bot.blocks.floor import floor_words
@@ -15,7 +15,7 @@ from bot.blocks.layout import layout_words
 from bot.blocks.links import Links
 from bot.blocks.message import Message, Part
 from bot.blocks.terms import term_line, term_table
-from bot.blocks.text import bold, escape, plain
+from bot.blocks.text import escape, plain
 from bot.blocks.verdict import advice_lines
 
 Sizing = Mapping[str, Any]
@@ -26,28 +26,25 @@ WARNINGS_SHOWN = 4
 def sizing_message(sizing: Sizing, links: Links, actions: tuple[Block, ...] = ()) -> Message:
     """Verdict, figures, the table of terms, the floor, what was assumed, where it is recorded, then `actions`."""
     details = [*advice_lines(sizing), floor_words(sizing)]
-    parts: list[Part] = [
-        header(headline(sizing)),
-        *full_verdict(sizing),
-        section(run_words(sizing)),
-        fields(figures(sizing)),
-    ]
-    parts.append(term_table(sizing))
+    title, rest = headline(sizing)
+    parts: list[Part] = [header(title), *([section(escape(rest[:1].upper() + rest[1:]))] if rest else [])]
+    parts += [section(run_words(sizing)), fields(figures(sizing)), term_table(sizing)]
     parts += [section(line) for line in details if line]
-    parts += [context(part) for part in (*warning_parts(sizing), *assumption_parts(sizing))]
+    parts += [context(line) for line in (*note_lines(sizing), assumption_words(sizing)) if line]
     parts += [context(provenance(sizing, links)), *actions]
     return Message(text=fallback(sizing, details, links), parts=tuple(parts), metadata=metadata(sizing))
 
 
-def headline(sizing: Sizing) -> str:
+def headline(sizing: Sizing) -> tuple[str, str]:
+    """The verdict as a header, and what of it a header has no room for: the last clauses."""
     verdict = sizing["verdict"]
-    return f"{texts.MARKS.get(verdict['code'], '')} {verdict['text']}".strip()
-
-
-def full_verdict(sizing: Sizing) -> list[Block]:
-    """The whole sentence again where a header has no room for it."""
-    cut = len(headline(sizing)) > limits.HEADER_CHARS
-    return [section(bold(sizing["verdict"]["text"]))] if cut else []
+    first, rest = f"{texts.MARKS.get(verdict['code'], '')} {verdict['text']}".strip(), list[str]()
+    while len(first) > limits.HEADER_CHARS and "; " in first:
+        first, _, clause = first.rpartition("; ")
+        rest.insert(0, clause)
+    if len(first) > limits.HEADER_CHARS:
+        return first, verdict["text"]
+    return first, "; ".join(rest)
 
 
 def figures(sizing: Sizing) -> list[tuple[str, str]]:
@@ -108,19 +105,18 @@ def days_words(time: Mapping[str, Any]) -> str:
     return texts.DAYS_COST.format(days=f"{time['days']:,.1f}", cost=cost)
 
 
-def warning_parts(sizing: Sizing) -> list[str]:
+def note_lines(sizing: Sizing) -> list[str]:
     warnings = sizing.get("warnings") or []
-    return [texts.WARNING.format(message=escape(warning["message"])) for warning in warnings[:WARNINGS_SHOWN]]
+    return [texts.NOTE.format(message=escape(warning["message"])) for warning in warnings[:WARNINGS_SHOWN]]
 
 
 def provenance(sizing: Sizing, links: Links) -> str:
-    audit, identifier, digest = sizing.get("audit") or {}, sizing.get("id"), str(sizing.get("catalog_digest") or "")
-    return texts.PROVENANCE.format(
-        engine=escape(str(sizing.get("engine_version"))),
-        catalog=escape(digest.removeprefix("sha256:")[:8]),
-        audit=texts.AUDIT.format(seq=audit["seq"]) if audit else texts.NOT_RECORDED,
-        sizing=links.sizing(identifier) if identifier else "",
-    )
+    audit, identifier, digest = sizing.get("audit"), sizing.get("id"), str(sizing.get("catalog_digest") or "")
+    record = texts.NOT_RECORDED
+    if audit and identifier:
+        record = texts.AUDIT.format(seq=audit["seq"], sizing=links.sizing(identifier))
+    engine = escape(str(sizing.get("engine_version")))
+    return texts.PROVENANCE.format(engine=engine, catalog=escape(digest.removeprefix("sha256:")[:8]), record=record)
 
 
 def metadata(sizing: Sizing) -> dict[str, Any] | None:
@@ -140,7 +136,7 @@ def fallback(sizing: Sizing, details: list[str], links: Links) -> str:
         term_line(sizing),
         f"{texts.FIELD_LAYOUT}: {escape(layout_words(per_gpu['layout']))}. {label}: {room}. "
         f"{texts.FIELD_CONFIDENCE}: {confidence_words(per_gpu['peak'])}.",
-        *(plain_line(line) for line in (*details, *warning_parts(sizing)) if line),
+        *(plain_line(line) for line in (*details, *note_lines(sizing)) if line),
         provenance(sizing, links),
     ]
     return "\n".join(lines)

@@ -37,7 +37,10 @@ def term_line(sizing: Mapping[str, Any]) -> str:
 
 
 def listed(terms: Iterable[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{name(term['term'])} {quantities.gib(term['bytes'])}" for term in terms if term["bytes"])
+    """What weighs anything: the floor leaves a few bytes of every sharded term."""
+    return ", ".join(
+        f"{name(term['term'])} {quantities.gib(term['bytes'])}" for term in terms if term["bytes"] >= quantities.MIB
+    )
 
 
 def name(term: str) -> str:

@@ -23,12 +23,8 @@ def advice_lines(sizing: Mapping[str, Any]) -> list[str]:
 
 def _recommended(sizing: Mapping[str, Any]) -> str:
     recommendation = sizing["recommendation"]
-    why = [str(reason).rstrip(".") for reason in (recommendation.get("why") or [])[:REASONS_SHOWN]]
-    minimum = recommendation.get("minimum_gpus")
-    if minimum and minimum < recommendation["gpus"]:
-        why.append(texts.MINIMUM.format(minimum=quantities.count(minimum)))
     words = texts.RECOMMENDED.format(gpus=quantities.count(recommendation["gpus"]), gpu=escape(sizing["gpu"]["name"]))
-    return f"{words} {escape('; '.join(why))}." if why else words
+    return " ".join([words, *(escape(str(reason)) for reason in (recommendation.get("why") or [])[:REASONS_SHOWN])])
 
 
 def _asked(sizing: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from bot.wsgi import EVENTS_PATH
 from tests.bot.conftest import SECRET
 from tests.support.fake_service import FakeService, Told, sizing
 from tests.support.fake_slack import BOT_TOKEN, FakeSlack
-from tests.support.slack_bot_process import BotProcess
+from tests.support.slack_processes import TrainmemProcess, bot_process, wait_until_bot_is_ready
 from tests.support.slack_requests import SlackCaller
 
 
@@ -27,19 +27,19 @@ def environment(slack: FakeSlack, service: FakeService) -> dict[str, str]:
 
 
 @pytest.fixture
-def process(environment: dict[str, str]) -> Iterator[BotProcess]:
-    with BotProcess(environment) as started:
-        started.wait_until_ready()
+def process(environment: dict[str, str]) -> Iterator[TrainmemProcess]:
+    with bot_process(environment) as started:
+        wait_until_bot_is_ready(started)
         yield started
 
 
 @pytest.fixture
-def caller(process: BotProcess) -> SlackCaller:
+def caller(process: TrainmemProcess) -> SlackCaller:
     return SlackCaller(process.url + EVENTS_PATH, SECRET)
 
 
 def test_a_signed_command_is_answered_by_the_real_process(
-    slack: FakeSlack, service: FakeService, process: BotProcess, caller: SlackCaller
+    slack: FakeSlack, service: FakeService, process: TrainmemProcess, caller: SlackCaller
 ) -> None:
     url = slack.response_url()
     acknowledged = caller.command("70B seq=8k mb=2 gpu=H100", url)
@@ -51,7 +51,7 @@ def test_a_signed_command_is_answered_by_the_real_process(
 
 
 def test_sigterm_lets_what_was_taken_be_answered(
-    slack: FakeSlack, service: FakeService, process: BotProcess, caller: SlackCaller
+    slack: FakeSlack, service: FakeService, process: TrainmemProcess, caller: SlackCaller
 ) -> None:
     hold, asked = Event(), Event()
 

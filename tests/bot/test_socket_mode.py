@@ -10,7 +10,7 @@ import pytest
 from bot.socket_mode import EXIT_REFUSED, serve_health
 from tests.support.fake_service import FakeService
 from tests.support.fake_slack import APP_TOKEN, BOT_TOKEN, FakeSlack
-from tests.support.slack_bot_process import BotProcess
+from tests.support.slack_processes import bot_process
 from tests.support.slack_requests import command_form
 from tests.support.slack_socket import SlackSocket
 
@@ -36,7 +36,7 @@ def test_a_command_over_the_socket_is_acknowledged_and_answered_and_sigterm_ends
     slack: FakeSlack, service: FakeService, socket: SlackSocket, environment: dict[str, str]
 ) -> None:
     url = slack.response_url()
-    with BotProcess(environment) as process:
+    with bot_process(environment) as process:
         socket.command("envelope-1", command_form("70B seq=8k mb=2 gpu=H100", url, "1.2.3"))
         assert socket.acknowledgement("envelope-1") == {"envelope_id": "envelope-1"}
         assert slack.message(url)["text"].startswith("Fits: 32 × H100")
@@ -48,7 +48,7 @@ def test_a_command_over_the_socket_is_acknowledged_and_answered_and_sigterm_ends
 def test_an_app_token_that_slack_does_not_take_ends_the_process_with_a_reason(
     environment: dict[str, str],
 ) -> None:
-    with BotProcess({**environment, "SLACK_APP_TOKEN": "xapp-wrong"}) as process:
+    with bot_process({**environment, "SLACK_APP_TOKEN": "xapp-wrong"}) as process:
         assert process.wait() == EXIT_REFUSED
         assert {"app_token_refused"} <= {entry["event"] for entry in process.log()}
         assert "Traceback" not in process.text() and "xapp-wrong" not in process.text()

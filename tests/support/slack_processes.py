@@ -1,4 +1,4 @@
-"""The real bot as a process of its own: gunicorn on a free port, its log read line by line."""
+"""The real bot and the real service as processes of their own: gunicorn on a free port, output read line by line."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from collections.abc import Callable
 from threading import Condition, Thread
 from typing import Any, Self
 
-ADDRESS = re.compile(r"Listening at: (http://127\.0\.0\.1:\d+)")
+TRAINMEM = [sys.executable, "-c", "from service.cli import main; main()"]
+ADDRESS = re.compile(r"(?:Listening|is ready) at:? (http://127\.0\.0\.1:\d+)")
 
 
-class BotProcess:
-    """A context manager. `environment` is all that the bot sees beside the path and the loopback exception."""
+class TrainmemProcess:
+    """`trainmem SUBCOMMAND`, a context manager; it sees the path, the loopback exception and `environment`."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, subcommand: str, environment: dict[str, str]) -> None:
         self._lines: list[str] = []
         self._changed = Condition()
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from bot.server import run; raise SystemExit(run())"],
-            env={**kept, "NO_PROXY": "127.0.0.1,localhost", "TRAINMEM_BOT_BIND": "127.0.0.1:0", **environment},
-            stderr=subprocess.PIPE,
+            [*TRAINMEM, subcommand],
+            env={**kept, "NO_PROXY": "127.0.0.1,localhost", **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         self._reader = Thread(target=self._read, daemon=True)
@@ -38,25 +40,21 @@ class BotProcess:
         self.process.kill()
         self.process.wait(10)
         self._reader.join(10)
-        if self.process.stderr is not None:
-            self.process.stderr.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     @property
     def url(self) -> str:
         """Where gunicorn listens; waits until it does."""
         return str(self.wait_for_line(lambda line: ADDRESS.search(line)).group(1))
 
-    def wait_until_ready(self) -> None:
-        """Slack was asked who we are, so a worker has loaded the bot."""
-        self.wait_for_line(lambda line: "slack_knows_us" in line or "slack_token_refused" in line)
-
-    def wait_for_line(self, found: Callable[[str], Any], timeout_s: float = 20.0) -> Any:
+    def wait_for_line(self, found: Callable[[str], Any], timeout_s: float = 30.0) -> Any:
         def search() -> Any:
             return next((hit for line in self._lines if (hit := found(line))), None)
 
         with self._changed:
             hit = self._changed.wait_for(search, timeout=timeout_s)
-        assert hit, "not in the log:\n" + "".join(self._lines)
+        assert hit, "not in the output:\n" + "".join(self._lines)
         return hit
 
     def terminate(self) -> int:
@@ -70,15 +68,28 @@ class BotProcess:
         return status
 
     def log(self) -> list[dict[str, Any]]:
-        """Our own entries of the log."""
+        """The entries of the log."""
         return [json.loads(line) for line in self._lines if line.startswith("{")]
 
     def text(self) -> str:
         return "".join(self._lines)
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
             with self._changed:
                 self._lines.append(line)
                 self._changed.notify_all()
+
+
+def bot_process(environment: dict[str, str]) -> TrainmemProcess:
+    return TrainmemProcess("bot", {"TRAINMEM_BOT_BIND": "127.0.0.1:0", **environment})
+
+
+def service_process(environment: dict[str, str]) -> TrainmemProcess:
+    return TrainmemProcess("serve", {"TRAINMEM_BIND": "127.0.0.1:0", "TRAINMEM_WORKERS": "1", **environment})
+
+
+def wait_until_bot_is_ready(process: TrainmemProcess) -> None:
+    """Slack was asked who we are, so a worker has loaded the bot."""
+    process.wait_for_line(lambda line: "slack_knows_us" in line or "slack_token_refused" in line)

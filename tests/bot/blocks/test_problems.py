@@ -55,6 +55,11 @@ def test_the_nearest_spellings_are_one_press_away() -> None:
     ]
 
 
+def test_a_long_list_of_what_is_allowed_gives_way_to_the_nearest_spellings() -> None:
+    unknown = FieldProblem("/sq", "character 4: sq is not a key", "sq", ", ".join(["model"] * 40), ("seq", "s"))
+    assert "• `sq`: sq is not a key. Did you mean `seq`, `s`?" in shown(rejected(unknown), "70B sq=8k")
+
+
 def test_two_things_wrong_are_both_said_and_no_button_corrects_only_one() -> None:
     errors = (
         UNKNOWN_GPU,
@@ -69,7 +74,11 @@ def test_two_things_wrong_are_both_said_and_no_button_corrects_only_one() -> Non
     [
         ("70B gpu=H1000", "H1000", "H100", "70B gpu=H100"),
         ("70B GPU=h1000 mb=2", "H1000", "H100", "70B GPU=H100 mb=2"),
+        ("70B sq=8k", "sq", "seq", "70B seq=8k"),
         ("lama-70b tp=70", "lama-70b", "llama-70b", "llama-70b tp=70"),
+        ("70B tp=8 gpus=12", "8", "tp=6", "70B tp=6 gpus=12"),
+        ("70B tp8 gpus=8", "8", "tp=4", "70B tp=4 gpus=8"),
+        ("70B tp=8 gpus=12", "8", "gpus=16", None),
         ("H1000 H1000", "H1000", "H100", None),
         ("gpu=XH1000", "H1000", "H100", None),
         ("70B", None, "H100", None),
