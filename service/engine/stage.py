@@ -19,7 +19,7 @@ from service.engine.layout import Layout
 from service.engine.ledger import INSTANTS, Bundle, Row, TermName, kept, total_bytes
 from service.engine.recipe import Recipe
 from service.engine.run import Run
-from service.engine.saved_tensors import head, layer
+from service.engine.saved_tensors import head, layer, torchtitan
 from service.engine.saved_tensors.scope import Kernels, Scope, kernels, padded_vocab
 from service.engine.stacks import Stack
 from service.engine.state import Blocks, Holding, StateRows, blocks, state_rows
@@ -80,6 +80,9 @@ class Prepared:
     @cached_property
     def kept_rows(self) -> tuple[tuple[Row, ...], ...]:
         """What one layer keeps outside the layers that are recomputed in full."""
+        if self.kernels.op_policy:
+            scope = self.scope
+            return tuple(tuple(torchtitan.op_policy(scope, kind, layer.boundary(scope))) for kind in self.kinds)
         marks = layer.dropped(self.run.recompute)
         return tuple(tuple(kept(rows, marks)) for rows in self.layer_rows)
 
@@ -250,11 +253,17 @@ def recompute_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     chosen = heaviest_kind(prepared, stage)
     for kind, rows, copies in zip(prepared.kinds, prepared.layer_rows, chosen, strict=True):
         # saved tensors that were sent to the host come back for their layer
-        again = rows if "activations" in prepared.run.offload else layer.recomputed(rows, prepared.run.recompute)
+        again = rows if "activations" in prepared.run.offload else _again(prepared, rows)
         if again:
             working = tuple(row._replace(term="working") for row in again)
             alive = tuple(copies * count for count in IN_LAYER_BACKWARD)
             yield Bundle("working", "recomputed layer", working, alive, kind.name)
+
+
+def _again(prepared: Prepared, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    if prepared.kernels.op_policy:
+        return tuple(row for row in rows if row.name not in torchtitan.KEPT_NAMES)
+    return layer.recomputed(rows, prepared.run.recompute)
 
 
 def host_bytes(prepared: Prepared, stage: StageView) -> Int:

@@ -11,6 +11,7 @@ from service.engine.saved_tensors.scope import Scope
 CROSS_ENTROPY = "log_softmax keeps its result; nll_loss its target (torch 2.13 derivatives.yaml)"
 VOCAB_PARALLEL = "Megatron-core tensor_parallel/cross_entropy.py: exponentials of this rank's slice of the logits"
 MTP = "DeepSeek-V3, arXiv:2412.19437, section 2.2"
+COMPILED = "torch.compile of the loss, min-cut partition traced with torch 2.13: 2·V a token and 8 bytes"
 FUSED = "Liger fused_linear_cross_entropy: forward computes both gradients slice by slice"
 
 
@@ -37,6 +38,14 @@ def log_softmax(scope: Scope) -> Row:
     )  # fmt: skip
 
 
+def kept_logits(scope: Scope) -> Row:
+    """16-bit logits, from which a compiled loss builds the softmax again in backward."""
+    return scope.saved(
+        "logits", "loss", (scope.tokens, scope.vocab), scope.compute,
+        why="the compiled backward forms softmax minus one-hot from them", source=COMPILED,
+    )  # fmt: skip
+
+
 def vocab_parallel_softmax(scope: Scope) -> Row:
     """Softmax of the local slice of the vocabulary; kept in 16 bits, in place, by Transformer Engine's fused loss."""
     fused = "cross-entropy" in scope.run.kernels
@@ -59,7 +68,7 @@ def loss(scope: Scope) -> Iterator[Row]:
     if scope.architecture.head != "lm":
         return
     if scope.run.loss == "full":
-        yield log_softmax(scope)
+        yield kept_logits(scope) if scope.kernels.compiled_loss else log_softmax(scope)
     elif scope.run.loss == "vocab-parallel":
         yield vocab_parallel_softmax(scope)
     else:

@@ -40,6 +40,10 @@ class Kernels:
     keeps_unpermuted: bool = False
     #: attention writes its output in another order of dimensions than the projection reads
     reorders_output: bool = False
+    #: the loss is compiled and keeps 16-bit logits instead of an fp32 log-softmax
+    compiled_loss: bool = False
+    #: `selective` recompute means the op policy of torchtitan
+    op_policy: bool = False
     #: context-parallel ring attention keeps the keys and values it sends, not those of the projection
     ring_sends_copies: bool = False
 
@@ -59,6 +63,8 @@ def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu) -> Kernels:
         weighting_activations=run.kernels & {"swiglu", "gelu"} if megatron else None,
         keeps_unpermuted=megatron and run.moe_capacity is None,
         reorders_output=megatron and not eager and _reorders(run, gpu),
+        compiled_loss=stack.name == "torchtitan" and "cross-entropy" in run.kernels,
+        op_policy=stack.name == "torchtitan" and run.recompute.kind == "selective",
         ring_sends_copies=megatron and run.cp_comm == "p2p",
     )
 

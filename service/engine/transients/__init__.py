@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from service.engine.ledger import Bundle
 from service.engine.stage import Prepared, StageView
-from service.engine.transients import casts, layer, loss, megatron, optimizer, sharding, workspaces
+from service.engine.transients import casts, layer, loss, megatron, optimizer, sharding, torchtitan, workspaces
 
 SOURCES = (
     sharding.gathered,
@@ -19,9 +19,12 @@ SOURCES = (
     workspaces.workspaces,
 )
 #: what the program of traced modelling code tells by itself
-UNTRACED = (casts.weight_casts, loss.logits, layer.layer_gradients)
-#: what only one stack's code does
+UNTRACED = (casts.weight_casts, layer.layer_gradients)
+#: the logits, where a stack's code differs
+LOSS_OF_STACK = {"torchtitan": torchtitan.logits}
+#: what one stack's code does besides
 OF_STACK = {
+    "torchtitan": (torchtitan.accumulated_gradients,),
     "megatron": (
         megatron.weight_gradient_dummies,
         megatron.output_layer_backward,
@@ -37,6 +40,7 @@ OF_STACK = {
 
 def bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """Every transient of one stage."""
-    untraced = () if prepared.traced else UNTRACED
-    for source in (*SOURCES, *untraced, *OF_STACK.get(prepared.stack.name, ())):
+    name = prepared.stack.name
+    untraced = () if prepared.traced else (*UNTRACED, LOSS_OF_STACK.get(name, loss.logits))
+    for source in (*SOURCES, *untraced, *OF_STACK.get(name, ())):
         yield from source(prepared, stage)
