@@ -82,7 +82,7 @@ class Plan:
         question, prepared = self.question, self.prepared()
         return size(
             question.architecture, prepared.recipe, self.layout, self.run, question.stack, question.gpu,
-            margin=question.margin, stage=question.stage,
+            margin=question.margin, stage=question.stage, whole_recompute=question.recompute or Recompute(),
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from service.engine.layout import Layout
 from service.engine.ledger import INSTANTS, TERMS, Bundle, TermName
 from service.engine.parameters import count
 from service.engine.recipe import Recipe
-from service.engine.run import Run
+from service.engine.run import Recompute, Run
 from service.engine.runtime import Runtime, runtime
 from service.engine.saved_tensors import traced
 from service.engine.stacks import Stack
@@ -159,12 +159,12 @@ def size_stage(prepared: Prepared, index: int) -> StageSizing:
     )
 
 
-def whole_model(prepared: Prepared) -> tuple[Bundle, ...]:
+def whole_model(prepared: Prepared, recompute: Recompute) -> tuple[Bundle, ...]:
     """One unsharded copy of everything and one micro-batch: state and saved tensors, no working, no runtime."""
     alone = replace(
         prepared,
         layout=Layout(),
-        run=replace(prepared.run, micro_batches=1, vocab_multiple=None, pipeline_schedule="1f1b"),
+        run=replace(prepared.run, micro_batches=1, vocab_multiple=None, pipeline_schedule="1f1b", recompute=recompute),
     )
     stage = view(alone, 0)
     return (*all_state_bundles(alone, stage), *all_saved_bundles(alone, stage), *outside_bundles(alone, stage))
@@ -172,9 +172,12 @@ def whole_model(prepared: Prepared) -> tuple[Bundle, ...]:
 
 def size(
     architecture: Architecture, recipe: Recipe, layout: Layout, run: Run, stack: Stack, gpu: Gpu, *,
-    margin: float = 0.05, stage: int | None = None,
+    margin: float = 0.05, stage: int | None = None, whole_recompute: Recompute | None = None,
 ) -> Sizing:  # fmt: skip
     """Size one run on one layout of plain degrees.
+
+    `whole_recompute` is the policy of the whole-model figures where it is not the run's own: what was asked, not what
+    a recommender chose.
 
     The fullest stage (largest device bytes, the lower one on a tie) decides, unless `stage` asks for another. The
     layout must be possible (`layout.impossible` yields nothing).
@@ -195,7 +198,7 @@ def size(
         margin=margin,
         parameters=count(architecture),
         trainable_parameters=trainable_parameters(prepared),
-        whole_model=whole_model(prepared),
+        whole_model=whole_model(prepared, whole_recompute or run.recompute),
         stages=stages,
         fullest=chosen,
         intervals={

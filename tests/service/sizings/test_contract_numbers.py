@@ -144,3 +144,11 @@ def test_exactly_seventy_billion_parameters_are_1120_gb_of_state() -> None:
     sizing = answer(load_request({"model": {"parameters": 7e10}, "gpus": 64, "tp": 8}), packaged())
     assert sizing["model"]["parameters"] == 70_000_000_000
     assert sizing["whole_model"]["state_bytes"] == 1_120_000_000_000 == 14 * 80_000_000_000
+
+
+def test_whole_model_activations_are_those_of_the_recompute_that_was_asked() -> None:
+    """`none` when the recommender was left to choose, whatever it chose."""
+    asked_nothing = answer(load_request({"model": "llama-3.1-70b", "micro_batch": 2}), packaged())
+    asked_none = answer(load_request({"model": "llama-3.1-70b", "micro_batch": 2, "recompute": "none"}), packaged())
+    assert asked_nothing["per_gpu"]["layout"]["recompute"] != "none"
+    assert asked_nothing["whole_model"]["activation_bytes"] == asked_none["whole_model"]["activation_bytes"]
