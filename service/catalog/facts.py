@@ -29,7 +29,7 @@ class PriceOffer:
     date: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFact:
     """One device. `memory_bytes` is what an allocator sees, None where nobody reported it; `label_gb` is on the box.
 
@@ -55,6 +55,9 @@ class GpuFact:
     prices: tuple[PriceOffer, ...] = ()
     row: Row = field(default_factory=dict, repr=False)
 
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     @property
     def price_date(self) -> str | None:
         """The newest day (or month, or year) on which one of the prices was read."""
@@ -62,7 +65,7 @@ class GpuFact:
         return max(days, default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFact:
     """One model. `config` is its transformers configuration; `parameters` counts it exactly (vision tower included).
 
@@ -90,6 +93,9 @@ class ModelFact:
     notes: str | None = None
     config: Row = field(default_factory=dict, repr=False)
     row: Row = field(default_factory=dict, repr=False)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     @property
     def total(self) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -200,13 +200,12 @@ def _named(catalog: Catalog, text: str, pointer: str) -> tuple[GpuFact, tuple[st
     raise InvalidInput([_unknown(catalog, text, pointer)])
 
 
-def _candidates(catalog: Catalog, text: str) -> list[list[str]]:
+def _candidates(catalog: Catalog, text: str) -> Iterator[list[str]]:
+    yield _index(catalog).find(text)
+    yield list(_word_sets(catalog).get(_words(text), ()))
     instance = _INSTANCE.fullmatch(plain(text))
-    return [
-        _index(catalog).find(text),
-        list(_word_sets(catalog).get(_words(text), ())),
-        _index(catalog).find(instance[1]) if instance else [],
-    ]
+    if instance:
+        yield _index(catalog).find(instance[1])
 
 
 def _relatives(catalog: Catalog, name: str, key: str) -> tuple[str, ...]:
@@ -260,7 +259,7 @@ def _custom(spec: Mapping[str, Any], pointer: str) -> ResolvedGpu:
         if key not in CUSTOM_KEYS
     ]
     memory = _number(spec, "memory_bytes", LEAST_MEMORY, MOST_MEMORY, pointer, errors, whole=True)
-    if "memory_bytes" not in spec:
+    if spec.get("memory_bytes") is None:
         allowed = f"a whole number of bytes from {LEAST_MEMORY} to {MOST_MEMORY}"
         errors.append(FieldError(f"{pointer}/memory_bytes", "memory_bytes is missing", None, allowed))
     per_node = _number(spec, "gpus_per_node", 1, 1024, pointer, errors, whole=True)
