@@ -14,6 +14,7 @@ from service.engine.transients import casts, layer, loss, megatron, optimizer, s
 SOURCES = (
     sharding.gathered,
     sharding.kept_gathered,
+    sharding.frozen_hooks,
     sharding.buckets,
     optimizer.optimizer_temporaries,
     workspaces.workspaces,
