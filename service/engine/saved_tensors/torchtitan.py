@@ -39,7 +39,8 @@ def products(scope: Scope, kind: LayerKind) -> Iterator[Product]:
     yield "output projection", scope.tokens_sp, scope.hidden
     width_of_mlp = scope.ffn(kind)
     if kind.mlp == "moe":
-        if not scope.shared_ffn.size:
+        moe = scope.architecture.moe
+        if moe is None or not moe.shared_width:
             return
         width_of_mlp = scope.shared_ffn
     names = ("gate", "up") if scope.architecture.gated else ("up",)
