@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,15 +10,13 @@ from functools import lru_cache
 from typing import Any
 
 from service.catalog.bounds import shown
+from service.catalog.custom_gpu import CUSTOM_NOTE, custom_gpu
 from service.catalog.facts import Catalog, GpuFact
 from service.catalog.names import NameIndex, plain
 from service.engine.errors import FieldError, InvalidInput, nearest
 from service.engine.hardware import Gpu
 
 MOST_GPUS_COMPARED = 16
-LEAST_MEMORY, MOST_MEMORY = 2**20, 2**50
-CUSTOM_KEYS = ("memory_bytes", "gpus_per_node", "dense_tflops", "price_usd_per_hour")
-TFLOPS_KEYS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32")
 
 #: a bare name that several devices carry → what it is taken for, and why that one
 BARE: Mapping[str, tuple[str, str]] = {
@@ -54,7 +51,7 @@ def resolve_gpu(catalog: Catalog, spec: Any, pointer: str = "/gpu") -> ResolvedG
     Raises InvalidInput: unknown name (with the nearest ones), a name with no usual meaning, an impossible object.
     """
     if isinstance(spec, Mapping):
-        return _custom(spec, pointer)
+        return ResolvedGpu(custom_gpu(spec, pointer), (), (("custom_gpu", CUSTOM_NOTE),))
     if not isinstance(spec, str):
         raise InvalidInput(
             [FieldError(pointer, "gpu is not a name", shown(spec), "a name like H100, or an object with memory_bytes")]
@@ -244,82 +241,3 @@ def _is_data_centre(fact: GpuFact) -> bool:
         and fact.memory_bytes is not None
         and not _CONSUMER.search(f"{fact.id} {fact.name}".casefold())
     )
-
-
-def _custom(spec: Mapping[str, Any], pointer: str) -> ResolvedGpu:
-    errors = [
-        FieldError(
-            f"{pointer}/{key}",
-            f"{str(key)[:40]} is not known of a GPU",
-            str(key)[:40],
-            ", ".join(CUSTOM_KEYS),
-            nearest(str(key), CUSTOM_KEYS),
-        )
-        for key in spec
-        if key not in CUSTOM_KEYS
-    ]
-    memory = _number(spec, "memory_bytes", LEAST_MEMORY, MOST_MEMORY, pointer, errors, whole=True)
-    if spec.get("memory_bytes") is None:
-        allowed = f"a whole number of bytes from {LEAST_MEMORY} to {MOST_MEMORY}"
-        errors.append(FieldError(f"{pointer}/memory_bytes", "memory_bytes is missing", None, allowed))
-    per_node = _number(spec, "gpus_per_node", 1, 1024, pointer, errors, whole=True)
-    price = _number(spec, "price_usd_per_hour", 0, 10_000, pointer, errors)
-    tflops = _tflops(spec, pointer, errors)
-    if errors:
-        raise InvalidInput(errors)
-    node = int(per_node or 8)
-    gpu = Gpu(
-        id="custom",
-        name=f"custom GPU, {(memory or 0) / 2**30:,.1f} GiB",
-        vendor="NVIDIA",
-        memory_bytes=int(memory or 0),
-        gpus_per_node=node,
-        scale_up_domain=node,
-        dense_tflops=tflops,
-        price_usd_per_hour=price,
-    )
-    note = "a GPU that the catalogue does not have: context, communicators and allocator are taken as those of NVIDIA"
-    return ResolvedGpu(gpu, (), (("custom_gpu", note),))
-
-
-def _tflops(spec: Mapping[str, Any], pointer: str, errors: list[FieldError]) -> Mapping[str, float | None]:
-    """A number stands for 16-bit formats; an object says them one by one."""
-    said = spec.get("dense_tflops")
-    if said is None:
-        return {}
-    if not isinstance(said, Mapping):
-        value = _number(spec, "dense_tflops", 0.01, 10**6, pointer, errors)
-        return {"bf16": value, "fp16": value}
-    inner = f"{pointer}/dense_tflops"
-    for key in said:
-        if key not in TFLOPS_KEYS:
-            detail = f"{str(key)[:40]} is not a number format"
-            errors.append(
-                FieldError(
-                    f"{inner}/{key}", detail, str(key)[:40], ", ".join(TFLOPS_KEYS), nearest(str(key), TFLOPS_KEYS)
-                )
-            )
-    return {key: _number(said, key, 0.01, 10**6, inner, errors) for key in TFLOPS_KEYS}
-
-
-def _number(
-    spec: Mapping[str, Any],
-    key: str,
-    least: float,
-    most: float,
-    pointer: str,
-    errors: list[FieldError],
-    *,
-    whole: bool = False,
-) -> float | None:
-    value = spec.get(key)
-    if value is None:
-        return None
-    kind = "a whole number" if whole else "a number"
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
-    if not usable or not math.isfinite(value) or (whole and value != int(value)):
-        errors.append(
-            FieldError(f"{pointer}/{key}", f"{key} is not usable", shown(value), f"{kind} from {least} to {most}")
-        )
-        return None
-    return float(value) if not whole else int(value)

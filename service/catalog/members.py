@@ -71,6 +71,16 @@ class Members:
     def optional_size(self, key: str, most: int, *, least: int = 1) -> int | None:
         return None if self._members.get(key) is None else self.size(key, most, least=least)
 
+    def number(self, key: str, least: float, most: float) -> float | None:
+        """A finite number, None when left out."""
+        value = self._members.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            self.problem(key, f"{key} is not usable", f"a number from {least:g} to {most:g}")
+            return None
+        return float(value)
+
     def rate(self, key: str, usual: float) -> float:
         value = self._members.get(key)
         if value is None:

@@ -29,7 +29,11 @@ leaves = (
     | st.sampled_from(["silu", "gelu", "sliding_attention", "sparse", "full", "c2p|p2c"])
     | st.integers(min_value=1, max_value=64)
 )
-values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner))
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
 names = st.text(max_size=60) | st.text(alphabet="0123456789.bBmMxX -_:/ahlqg", max_size=40)
 
 
