@@ -11,27 +11,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from service.engine.elementwise import Bool, Int, minimum, share, where
+from service.engine.allocator import firm_slack, slack
+from service.engine.elementwise import Bool, Int, minimum, where
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout
+from service.engine.quantities import MIB, Quantity
 from service.engine.run import Run
 from service.engine.stacks import Stack
+from service.engine.timeline import Timeline
 
-MIB = 1 << 20
-
-
-class Quantity(NamedTuple):
-    """A measured figure in bytes (or thousandths, for shares), with the range seen in measurements."""
-
-    low: int
-    value: int
-    high: int
-    source: str
-
-
-#: pytorch PR 86509 (287 MB with lazy loading, 667 MB without), 426 MiB on RTX 6000 Ada with torch 2.10; up
-#: to 1.6 GiB in 2021 with eager module loading.
-CONTEXT = Quantity(300 * MIB, 500 * MIB, 1600 * MIB, "pytorch PR 86509; unsloth-zoo PR 1053; BigScience logs 2021")
+#: pytorch PR 86509 (287 MB with lazy loading of kernels, 667 MB without), unsloth-zoo PR 1053 (426 MiB, torch 2.10).
+LAZY_CONTEXT = Quantity(300 * MIB, 450 * MIB, 700 * MIB, "pytorch PR 86509; unsloth-zoo PR 1053")
+#: Before CUDA 11.7 every kernel was loaded at start: 1113 to 1343 MiB on V100, 1573 MiB on A100. Megatron-DeepSpeed
+#: code is of that time.
+EAGER_CONTEXT = Quantity(1100 * MIB, 1300 * MIB, 1600 * MIB, "BigScience 1.3B and 104B notes, tr11 chronicles")
 #: nccl issue 964: 544 MB for a communicator of two GPUs, 688 MB for more, on four A100 with NVLink; nccl issue 1685:
 #: 1.06 GB on eight H100.
 FIRST_COMMUNICATOR = Quantity(400 * MIB, 560 * MIB, 1100 * MIB, "nccl issues 964, 1685")
@@ -39,22 +32,9 @@ NEXT_COMMUNICATOR = Quantity(250 * MIB, 400 * MIB, 700 * MIB, "nccl issues 864, 
 #: nccl issue 1685: 1.06 GB rise to 4.34 GB after the first intra-node all_to_all_single.
 ALL_TO_ALL = Quantity(0, 2500 * MIB, 3300 * MIB, "nccl issue 1685")
 
-#: reserved − allocated in thousandths of allocated: Megatron on B200 1.028–1.093 (SimuMax table); torchtitan with
-#: expandable segments 1.00–1.03, without 1.15–1.2; FSDP1 with the default allocator 1.2–1.25 (fms tables).
-SLACK_PERMILLE = {
-    "reference": Quantity(10, 50, 200, "between the stacks"),
-    "megatron": Quantity(10, 50, 120, "SimuMax B200 table; Megatron-Bridge verification cards"),
-    "torchtitan": Quantity(0, 150, 250, "torchtitan benchmark tables"),
-    "huggingface": Quantity(20, 150, 300, "fms-acceleration benchmark tables"),
-    "deepspeed": Quantity(10, 150, 300, "BigScience tables, ms-swift benchmarks"),
-}
-EXPANDABLE_SLACK_PERMILLE = Quantity(0, 15, 50, "torchtitan runs with expandable segments")
-#: The part of the slack that a full card cannot give back (fms runs near the limit: 69.3 GiB allocated in 76.6).
-FIRM_SLACK_PERMILLE = 15
-
 
 class Runtime(NamedTuple):
-    """What a process takes beyond its tensors, in bytes."""
+    """What a process takes beyond its tensors, in bytes; `firm_slack` is the part of `slack` that never comes back."""
 
     context: Int
     communicators: Int
@@ -80,19 +60,23 @@ def communicators(layout: Layout, run: Run) -> Int:
     return size
 
 
-def slack_permille(stack: Stack, run: Run) -> Quantity:
-    """Allocator slack in thousandths of allocated."""
-    if run.allocator == "expandable":
-        return EXPANDABLE_SLACK_PERMILLE
-    return SLACK_PERMILLE[stack.name]
+def context(stack: Stack, run: Run) -> Quantity:
+    """The context of one process: lazy loading of kernels, except for code that is older than it."""
+    return EAGER_CONTEXT if stack.name == "deepspeed" and run.vocab_multiple is not None else LAZY_CONTEXT
 
 
-def runtime(allocated: Int, layout: Layout, run: Run, stack: Stack, gpu: Gpu) -> Runtime:
-    """Context, communicators and slack beside `allocated` bytes; slack never beyond the card."""
-    context = CONTEXT.value
+def runtime(
+    allocated: Int, layout: Layout, run: Run, stack: Stack, gpu: Gpu, line: Timeline | None = None
+) -> Runtime:  # fmt: skip
+    """Context, communicators and slack beside `allocated` bytes; cached slack never goes beyond the card.
+
+    Without `line` (a search asks only what the run needs) `slack` is the firm part alone.
+    """
+    base = context(stack, run).value
     groups = communicators(layout, run)
-    slack = share(allocated, slack_permille(stack, run).value, 1000)
-    firm = minimum(slack, share(allocated, FIRM_SLACK_PERMILLE, 1000))
-    room = gpu.memory_bytes - context - groups - allocated
-    elastic = minimum(slack, where(room > firm, room, firm))
-    return Runtime(context, groups, elastic, firm)
+    firm = firm_slack(allocated, layout, run)
+    if line is None:
+        return Runtime(base, groups, firm, firm)
+    room = gpu.memory_bytes - base - groups - allocated
+    cached = minimum(slack(line, layout, run, stack), where(room > firm, room, firm))
+    return Runtime(base, groups, cached, firm)

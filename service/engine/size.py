@@ -55,13 +55,17 @@ class StageSizing(NamedTuple):
 
     @property
     def device_bytes(self) -> int:
-        return self.reserved_bytes + int(self.runtime.context) + int(self.runtime.communicators)
+        return self.reserved_bytes + self.beside_torch_bytes
+
+    @property
+    def beside_torch_bytes(self) -> int:
+        """What the process takes without torch's allocator: context and communicators."""
+        return int(self.runtime.context) + int(self.runtime.communicators)
 
     @property
     def needed_bytes(self) -> int:
         """What the run cannot do without: cached blocks beyond the firm slack are given back on a full card."""
-        runtime = self.runtime
-        return self.allocated_bytes + int(runtime.context) + int(runtime.communicators) + int(runtime.firm_slack)
+        return self.allocated_bytes + self.beside_torch_bytes + int(self.runtime.firm_slack)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +158,7 @@ def size_stage(prepared: Prepared, index: int) -> StageSizing:
         allocated_bytes=allocated,
         saved_bytes=int(saved_bytes(activation_bundles(prepared, stage))),
         parameters=int(local_parameters(prepared, stage)),
-        runtime=runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu),
+        runtime=runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu, line),
         host_bytes=int(host_bytes(prepared, stage)),
     )
 

@@ -144,7 +144,7 @@ def recipe(stack: Stack, asked: RecipeRequest, *, sharded: bool) -> Recipe:
     """
     made = _stack_dtypes(stack, asked.precision, sharded)
     if asked.gradient_dtype is not None:
-        made = replace(made, gradients=(asked.gradient_dtype,))
+        made = replace(made, gradients=_gradients(stack, made, asked.gradient_dtype))
     if asked.master_dtype is not None and made.master is not None:
         made = replace(made, master=asked.master_dtype)
     moments = asked.moments_dtype or made.master or made.weights
@@ -164,6 +164,13 @@ def recipe(stack: Stack, asked: RecipeRequest, *, sharded: bool) -> Recipe:
         master=None,
         moments=asked.moments_dtype or asked.adapter_dtype,
     )
+
+
+def _gradients(stack: Stack, made: Recipe, asked: str) -> tuple[str, ...]:
+    """Gradient buffers when their dtype is asked for. DeepSpeed's bf16 optimizer accumulates in fp32 beside the 16-bit
+    gradients (runtime/bf16_optimizer.py); Megatron's fp16 optimizer copies to fp32 (optimizer/optimizer.py)."""
+    two_buffers = stack.name == "deepspeed" and made.master is not None and asked != made.compute
+    return (made.compute, asked) if two_buffers else (asked,)
 
 
 def _stack_dtypes(stack: Stack, precision: str, sharded: bool) -> Recipe:

@@ -44,6 +44,13 @@ class Timeline(NamedTuple):
             largest = maximum(largest, self.allocated(instant))
         return largest
 
+    def largest(self, term: TermName) -> Int:
+        """The most of one term that is alive at any instant."""
+        most: Int = 0
+        for size in self.terms[term]:
+            most = maximum(most, size)
+        return most
+
     def peak_instant(self) -> int:
         """Index of the first instant with the largest sum (one layout only)."""
         sums = [int(np.max(self.allocated(instant))) for instant in range(len(INSTANTS))]

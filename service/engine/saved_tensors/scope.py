@@ -53,7 +53,10 @@ def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu) -> Kernels:
     eager = run.attention == "eager"
     compute = recipe.compute
     megatron = stack.name == "megatron"
-    upcast_softmax = eager and compute != "fp32" and stack.name in ("huggingface", "deepspeed")
+    # eager scaled products are operations that the op policy's list does not have: everything stays
+    eager_fp8 = run.fp8_recipe is not None and not run.compile
+    python_softmax = stack.name in ("huggingface", "deepspeed") and "softmax" not in run.kernels
+    upcast_softmax = eager and compute != "fp32" and python_softmax
     return Kernels(
         norm="fused" if stack.fused_norm or run.compile or "rmsnorm" in run.kernels else "upcast",
         attention="scores" if eager else "flash",
@@ -64,7 +67,7 @@ def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu) -> Kernels:
         keeps_unpermuted=megatron and run.moe_capacity is None,
         reorders_output=megatron and not eager and _reorders(run, gpu),
         compiled_loss=stack.name == "torchtitan" and "cross-entropy" in run.kernels,
-        op_policy=stack.name == "torchtitan" and run.recompute.kind == "selective",
+        op_policy=stack.name == "torchtitan" and run.recompute.kind == "selective" and not eager_fp8,
         ring_sends_copies=megatron and run.cp_comm == "p2p",
     )
 

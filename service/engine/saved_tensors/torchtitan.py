@@ -52,7 +52,9 @@ def products(scope: Scope, kind: LayerKind) -> Iterator[Product]:
 def op_policy(scope: Scope, kind: LayerKind, boundary: Row) -> Iterator[Row]:
     """What one layer keeps under the op policy, its input included."""
     yield boundary
-    for count, (name, tokens, width) in enumerate(products(scope, kind), start=1):
+    # NVFP4 products are operations of their own, which the policy's list does not have
+    known = () if scope.run.fp8_recipe == "nvfp4" else products(scope, kind)
+    for count, (name, tokens, width) in enumerate(known, start=1):
         if count % 2:
             yield scope.saved(
                 f"output of the {name}", "selective checkpoint", (tokens, width), scope.compute,
@@ -61,11 +63,10 @@ def op_policy(scope: Scope, kind: LayerKind, boundary: Row) -> Iterator[Row]:
     yield attention.log_sum_exp(scope)
     yield attention.output(scope)
     if kind.mlp == "moe" and "all-to-all" in scope.run.recompute.modules:
-        for name in ("dispatched tokens", "returned tokens"):
-            yield scope.saved(
-                name, "selective checkpoint", (scope.routed_tokens, scope.hidden), scope.compute,
-                why="the policy keeps what was communicated", source=POLICY,
-            )  # fmt: skip
+        yield scope.saved(
+            "communicated tokens", "selective checkpoint", (scope.tokens, scope.hidden), scope.compute,
+            why="the policy keeps what was communicated; measured as one hidden state a token", source=POLICY,
+        )  # fmt: skip
     if not scope.run.compile:
         width = Dim("3.5·h/2", EAGER_HALVES_OF_HIDDEN * scope.hidden.size // 4)
         yield scope.saved(

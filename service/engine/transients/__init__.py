@@ -9,13 +9,22 @@ from collections.abc import Iterator
 
 from service.engine.ledger import Bundle
 from service.engine.stage import Prepared, StageView
-from service.engine.transients import casts, layer, loss, megatron, optimizer, sharding, torchtitan, workspaces
+from service.engine.transients import (
+    casts,
+    deepspeed,
+    layer,
+    loss,
+    megatron,
+    optimizer,
+    sharding,
+    torchtitan,
+    workspaces,
+)
 
 SOURCES = (
     sharding.gathered,
     sharding.kept_gathered,
     sharding.frozen_hooks,
-    sharding.buckets,
     optimizer.optimizer_temporaries,
     workspaces.workspaces,
 )
@@ -25,7 +34,8 @@ UNTRACED = (casts.weight_casts, layer.layer_gradients)
 LOSS_OF_STACK = {"torchtitan": torchtitan.logits}
 #: what one stack's code does besides
 OF_STACK = {
-    "torchtitan": (torchtitan.accumulated_gradients,),
+    "deepspeed": (deepspeed.buckets, deepspeed.step_gradients, deepspeed.pipeline_outputs),
+    "torchtitan": (torchtitan.accumulated_gradients, torchtitan.pipeline_buffers),
     "megatron": (
         megatron.weight_gradient_dummies,
         megatron.output_layer_backward,

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.engine.elementwise import Int, maximum, minimum, where
+from service.engine.elementwise import Int, where
 from service.engine.ledger import Bundle, Dim, Row
 from service.engine.stage import IN_LAYER_BACKWARD, Prepared, StageView, heaviest_kind
 from service.engine.timeline import during
-from service.engine.transients.optimizer import local_parameters
 from service.engine.transients.parts import bundle, elements, working
 
 FSDP2 = "torch 2.13 torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py"
 FSDP1 = "torch 2.13 torch/distributed/fsdp/_flat_param.py, limit_all_gathers"
 FSDP1_HOOKS = "torch 2.13 torch/distributed/fsdp/_runtime_utils.py _register_post_backward_reshard_only_hook"
-ZERO = "DeepSpeed runtime/zero: config default reduce_bucket_size 5e8"
-#: DeepSpeed's default bucket of the reduction, in elements
-REDUCE_BUCKET = 500_000_000
 
 IN_BACKWARD = during("layer_backward_first", "layer_backward_last", "backward_end")
 UNTIL_LAYERS = during("forward_end", "loss", "first_backward", "layer_backward_first")
@@ -134,14 +130,3 @@ def frozen_hooks(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     for what, alive in (("inputs", layers - 1), ("input gradients", layers)):
         row = working(f"{what} held by hooks", "sharding", shape, scope.compute, why, FSDP1_HOOKS)
         yield bundle(f"{what} held by hooks", (row,), during("layer_backward_last", "backward_end"), alive * sharded)
-
-
-def buckets(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """Buffers of the gradient reduction: DeepSpeed's bucket."""
-    recipe, layout = prepared.recipe, prepared.layout
-    if prepared.stack.name == "deepspeed" and layout.shard != "none":
-        size = minimum(REDUCE_BUCKET, maximum(local_parameters(prepared, stage), 1))
-        row = working(
-            "reduce bucket", "zero", (Dim("bucket", size),), recipe.compute, "gradients are reduced from it", ZERO
-        )
-        yield bundle("reduce bucket", (row,), IN_BACKWARD)

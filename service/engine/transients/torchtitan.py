@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from service.engine import pipeline
 from service.engine.elementwise import Int, ceil_div, where
 from service.engine.ledger import Bundle, Dim, Row
 from service.engine.stage import Prepared, StageView
-from service.engine.timeline import during
+from service.engine.timeline import ALWAYS, during
 from service.engine.transients.parts import bundle, elements, working
 
 LOSS = "torchtitan components/loss.py: cross_entropy(pred.flatten(0, 1).float(), labels); chunked; compiled"
 PIPELINE = "torch distributed/fsdp/_fully_shard: no reduction before the last micro-batch, unsharded_accumulated_grad"
+STAGE = "torch distributed/pipelining/stage.py: args_recv_info, grad_recv_info, fwd_cache"
 #: slices of the chunked loss
 SLICES = 8
 
@@ -79,3 +81,16 @@ def accumulated_gradients(prepared: Prepared, stage: StageView) -> Iterator[Bund
         unit = Dim("P_layer", elements(prepared, block), ("tp",))
         row = working("accumulated unsharded gradients", kind.name, (unit,), recipe.gradients[-1], why, PIPELINE)
         yield bundle("accumulated gradients", (row,), alive, pipelined * layers)
+
+
+def pipeline_buffers(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
+    """What torch's pipeline stage holds of activations on their way: receive buffers for every micro-batch of the step,
+    made once, and the outputs of the micro-batches in flight."""
+    scope, layout, run = prepared.scope, prepared.layout, prepared.run
+    received = where(stage.first, 0, run.micro_batches) + where(stage.last, 0, run.micro_batches)
+    outputs = pipeline.in_flight(layout, run, stage.number, 0)
+    why = "activations in, gradients in, outputs that backward starts from"
+    row = working("pipeline buffer", "pipeline", (scope.tokens_sp, scope.hidden), scope.residual, why, STAGE)
+    yield bundle("pipeline receive buffers", (row,), ALWAYS, where(layout.pp > 1, received, 0))
+    alive = during("forward_end", "loss", "first_backward", "layer_backward_first", "layer_backward_last")
+    yield bundle("stage outputs", (row,), alive, where(layout.pp > 1, outputs, 0))
