@@ -21,12 +21,14 @@ from bot.delivery import Courier
 from bot.desk import Desk
 from bot.jobs import Jobs
 from bot.replies import Replies
+from bot.replies.question import Sources
 from bot.service_client import ServiceClient
 from bot.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 API_TIMEOUT_S = 10
+VIEW_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,11 @@ class Bot:
 
     app: App
     service: ServiceClient
-    jobs: Jobs
+    desk: Desk
 
     def close(self, *, within_s: float) -> None:
         """Answers what was taken, as far as `within_s` allows; tells the others to ask again."""
-        abandoned = self.jobs.close(within_s=within_s)
+        abandoned = self.desk.close(within_s=within_s)
         self.service.close()
         log.info("stopped", abandoned=abandoned)
 
@@ -58,12 +60,16 @@ def create_bot(settings: Settings) -> Bot:
     service = ServiceClient(
         base_url=settings.service_url, timeout_s=settings.service_timeout_s, token=settings.service_token
     )
-    jobs = Jobs(threads=settings.answering, waiting=settings.waiting)
-    replies = Replies(service, Links(settings.public_url))
-    listeners.register(app, Desk(jobs, Courier()), replies)
+    desk = Desk(
+        answers=Jobs(threads=settings.answering, waiting=settings.waiting),
+        views=Jobs(threads=VIEW_THREADS, waiting=settings.waiting),
+        courier=Courier(),
+    )
+    replies = Replies(Sources(service, Links(settings.public_url)))
+    listeners.register(app, desk, replies)
     app.error(answer_failure)
     identity.learn()
-    return Bot(app=app, service=service, jobs=jobs)
+    return Bot(app=app, service=service, desk=desk)
 
 
 def web_client(settings: Settings) -> WebClient:

@@ -45,9 +45,9 @@ class Attempt:
 
 
 class Destination(Protocol):
-    """A place that messages go to."""
+    """A place that messages go to; there, `private` is for the asker's eyes only."""
 
-    def post(self, payload: Payload) -> Attempt: ...
+    def post(self, payload: Payload, *, private: bool) -> Attempt: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,10 @@ class ResponseUrl:
     public: bool = False
     replace: bool = False
 
-    def post(self, payload: Payload) -> Attempt:
+    def post(self, payload: Payload, *, private: bool) -> Attempt:
         body = {key: value for key, value in payload.items() if key != "metadata"}
-        body |= {"response_type": "in_channel" if self.public else "ephemeral", "replace_original": self.replace}
+        public = self.public and not private
+        body |= {"response_type": "in_channel" if public else "ephemeral", "replace_original": self.replace}
         try:
             response = WebhookClient(self.url, timeout=POST_TIMEOUT_S, retry_handlers=[]).send_dict(body)
         except (OSError, http.client.HTTPException) as error:
@@ -70,15 +71,24 @@ class ResponseUrl:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A channel, a thread in it, or a person's direct messages (their user id), through the Web API."""
+    """A channel, a thread in it, or a person's direct messages (their user id), through the Web API.
+
+    `asker` is who alone sees what is private in a channel.
+    """
 
     client: WebClient
     channel: str
     thread_ts: str | None = None
+    asker: str | None = None
 
-    def post(self, payload: Payload) -> Attempt:
+    def post(self, payload: Payload, *, private: bool) -> Attempt:
+        said = {"channel": self.channel, "thread_ts": self.thread_ts, **payload}
         try:
-            self.client.chat_postMessage(channel=self.channel, thread_ts=self.thread_ts, unfurl_links=False, **payload)
+            if private and self.asker:
+                said.pop("metadata", None)
+                self.client.chat_postEphemeral(user=self.asker, **said)
+            else:
+                self.client.chat_postMessage(unfurl_links=False, **said)
         except SlackApiError as error:
             return judge_api(error)
         except (OSError, http.client.HTTPException) as error:
@@ -120,7 +130,7 @@ class Courier:
     def deliver(self, message: Message, *destinations: Destination, request_id: str) -> bool:
         for destination in destinations:
             for payload in message.payloads():
-                attempt = self._post(destination, payload)
+                attempt = self._post(destination, payload, private=message.private)
                 if attempt.fate is Fate.DELIVERED:
                     return True
                 log.warning(
@@ -135,13 +145,13 @@ class Courier:
         log.error("message_lost", id=request_id)
         return False
 
-    def _post(self, destination: Destination, payload: Payload) -> Attempt:
-        attempt = destination.post(payload)
+    def _post(self, destination: Destination, payload: Payload, *, private: bool) -> Attempt:
+        attempt = destination.post(payload, private=private)
         for _ in range(TRIES - 1):
             if attempt.fate is not Fate.LATER:
                 break
             self.sleep(min(attempt.wait_s, LONGEST_PAUSE_S))
-            attempt = destination.post(payload)
+            attempt = destination.post(payload, private=private)
         return attempt
 
 

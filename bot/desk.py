@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import structlog
+from slack_sdk.errors import SlackApiError
+
 from bot import texts
 from bot.blocks.message import Message
 from bot.blocks.problems import incident_message
 from bot.delivery import Courier, Destination
 from bot.jobs import Job, Jobs, QueueFull
+
+log = structlog.get_logger(__name__)
 
 #: With fewer than this many before it, an answer comes soon enough that nobody needs to be told.
 TELL_FROM = 8
@@ -17,20 +22,45 @@ TELL_FROM = 8
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    jobs: Jobs
+    """`answers` may take seconds each. `views` are forms and Home tabs: short, and a form cannot wait its turn."""
+
+    answers: Jobs
+    views: Jobs
     courier: Courier
 
     def take(self, work: Callable[[], Message], *destinations: Destination, request_id: str) -> str:
         """Queues the work and the delivery. Returns what the person should hear at once: "" when the answer is near."""
-        job = Job(
-            run=lambda: self._deliver(work(), destinations, request_id),
-            abandon=lambda: self._deliver(incident_message(texts.STOPPING, request_id), destinations, request_id),
-        )
+
+        def say(message: Message) -> None:
+            self.courier.deliver(message, *destinations, request_id=request_id)
+
+        job = Job(run=lambda: say(work()), abandon=lambda: say(incident_message(texts.STOPPING, request_id)))
         try:
-            ahead = self.jobs.submit(job)
+            ahead = self.answers.submit(job)
         except QueueFull:
             return texts.FULL
         return texts.QUEUED.format(ahead=ahead) if ahead >= TELL_FROM else ""
 
-    def _deliver(self, message: Message, destinations: tuple[Destination, ...], request_id: str) -> None:
-        self.courier.deliver(message, *destinations, request_id=request_id)
+    def show(self, view: Callable[[], None], *destinations: Destination, request_id: str) -> None:
+        """Queues the opening of a view. When Slack refuses it, the person is told at the destinations."""
+
+        def run() -> None:
+            try:
+                view()
+            except SlackApiError as error:
+                log.error("view_not_shown", id=request_id, error=error.response.get("error"))
+                refused()
+
+        def refused() -> None:
+            if destinations:
+                message = incident_message(texts.FORM_NOT_OPENED, request_id)
+                self.courier.deliver(message, *destinations, request_id=request_id)
+
+        try:
+            self.views.submit(Job(run=run, abandon=refused))
+        except QueueFull:
+            log.error("view_not_shown", id=request_id, error="too many views are waiting")
+
+    def close(self, *, within_s: float) -> int:
+        """Finishes what was taken as far as time allows; returns how many people were asked to come back."""
+        return self.views.close(within_s=within_s / 5) + self.answers.close(within_s=within_s)

@@ -41,7 +41,7 @@ class Call:
 
 
 class ServiceClient:
-    """Safe for threads. Reads are tried again, and so are writes, because each carries an Idempotency-Key."""
+    """Safe for threads. What did not get through is tried again, writes too: each carries an Idempotency-Key."""
 
     def __init__(
         self,
@@ -62,9 +62,11 @@ class ServiceClient:
             transport=transport,
         )
 
-    def create_sizing(self, request: Mapping[str, Any], call: Call, *, key: str) -> Json:
+    def create_sizing(
+        self, request: Mapping[str, Any], call: Call, *, key: str, patience_s: float | None = None
+    ) -> Json:
         """Sizes and records; the same `key` with the same request gives the same sizing again."""
-        return self._ask("POST", "/api/v1/sizings", call, body=request, key=key)
+        return self._ask("POST", "/api/v1/sizings", call, body=request, key=key, patience_s=patience_s)
 
     def read_sizing(self, identifier: str, call: Call) -> Json:
         return self._ask("GET", f"/api/v1/sizings/{quote(identifier, safe='')}", call)
@@ -74,11 +76,13 @@ class ServiceClient:
         found = self._ask("GET", "/api/v1/sizings", call, query={"requester": asker.on_behalf_of, "limit": limit})
         return _items(found)[:limit]
 
-    def models(self, words: str, call: Call) -> list[Json]:
-        return _items(self._ask("GET", "/api/v1/models", call, query={"q": words} if words else {}))
+    def models(self, words: str, call: Call, *, limit: int, patience_s: float | None = None) -> list[Json]:
+        query = _search(words, limit)
+        return _items(self._ask("GET", "/api/v1/models", call, query=query, patience_s=patience_s))
 
-    def gpus(self, words: str, call: Call) -> list[Json]:
-        return _items(self._ask("GET", "/api/v1/gpus", call, query={"q": words} if words else {}))
+    def gpus(self, words: str, call: Call, *, limit: int, patience_s: float | None = None) -> list[Json]:
+        query = _search(words, limit)
+        return _items(self._ask("GET", "/api/v1/gpus", call, query=query, patience_s=patience_s))
 
     def estimate(self, query: Mapping[str, Any], call: Call) -> Json:
         """The same answer, unrecorded."""
@@ -106,11 +110,16 @@ class ServiceClient:
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
+        patience_s: float | None = None,
     ) -> Json:
+        """One call. With `patience_s` somebody's form is waiting: one attempt, no longer than that."""
         headers = {"Trainmem-On-Behalf-Of": call.asker.on_behalf_of, "X-Request-Id": call.request_id}
         if key:
             headers["Idempotency-Key"] = key
         request = self._http.build_request(method, path, json=body, params=query, headers=headers)
+        if patience_s is not None:
+            request.extensions["timeout"] = httpx.Timeout(patience_s).as_dict()
+            return self._once(request)
         for attempt in range(ATTEMPTS):
             try:
                 return self._once(request)
@@ -162,9 +171,9 @@ def problem(response: httpx.Response, where: str) -> ServiceError:
 def _pause_s(error: ServiceError, attempt: int) -> float | None:
     """How long to wait before the next attempt, or None when this was the last one.
 
-    A service that did not answer in time is asked once more only: a person is waiting.
+    A service that did not answer in time is not asked again: it is at work on the question, and a person is waiting.
     """
-    if attempt >= ATTEMPTS - 1 or (isinstance(error, TimedOut) and attempt >= 1):
+    if attempt >= ATTEMPTS - 1 or isinstance(error, TimedOut):
         return None
     if isinstance(error, Busy):
         return error.retry_after_s if error.retry_after_s <= LONGEST_PAUSE_S else None
@@ -184,6 +193,10 @@ def _json(response: httpx.Response, where: str) -> Json:
     if not isinstance(document, dict):
         raise Fault("not an object", cause=f"{where}: {response.status_code} with JSON that is not an object")
     return document
+
+
+def _search(words: str, limit: int) -> dict[str, Any]:
+    return {"limit": limit} | ({"q": words} if words else {})
 
 
 def _items(document: Json) -> list[Json]:

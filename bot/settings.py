@@ -86,7 +86,10 @@ class Settings:
     )
     service_token: str | None = _variable("TRAINMEM_SERVICE_TOKEN", "API token the bot shows to the service")
     service_timeout_s: float = _variable(
-        "TRAINMEM_SERVICE_TIMEOUT_S", "longest wait for one answer of the service", 10.0, _seconds
+        "TRAINMEM_SERVICE_TIMEOUT_S",
+        "longest wait for one answer of the service; a comparison of many GPUs takes several seconds",
+        20.0,
+        _seconds,
     )
     public_url: str | None = _variable(
         "TRAINMEM_PUBLIC_URL",

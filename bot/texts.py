@@ -69,6 +69,95 @@ AUDIT = "audit #{seq} · {sizing}"
 NOT_RECORDED = "not recorded"
 OPEN = "open {id}"
 
+CHANGE = "*What if* {change}: {was} → {now} per GPU."
+SHARED_BY = "Shared by <@{user}>"
+LEVER_SAVES = "saves {saves} of {term} per GPU"
+
+# Buttons and menus --------------------------------------------------------------------------------------------------
+
+BUTTON_SHARE = "Share in channel"
+BUTTON_CHANGE = "Change…"
+BUTTON_COMPARE = "Compare GPUs"
+BUTTON_EXPLAIN = "Explain"
+BUTTON_BACK = "Back"
+BUTTON_OPEN = "Open in browser"
+BUTTON_SHOW = "Show"
+MENU_WHAT_IF = "What if…"
+MENU_TERM = "Another term…"
+MENU_USE_GPU = "Size it on…"
+
+BUTTON_NEW = "New sizing"
+
+# The form -----------------------------------------------------------------------------------------------------------
+
+FORM_TITLE = "Size a training run"
+FORM_SUBMIT = "Size it"
+FORM_CLOSE = "Cancel"
+FORM_LOADING = "Reading what was asked …"
+FORM_OBJECT = "This run was asked with a model or a GPU of its own, which a form cannot hold. Ask over HTTP instead."
+FORM_NOT_OPENED = "Slack did not open the form; it waits three seconds only. Please press once more."
+FORM_AS_TYPED = "“{typed}” as typed"
+FORM_LABELS = {
+    "model": "Model",
+    "gpu": "GPU",
+    "gpus": "How many GPUs do you have?",
+    "sequence_length": "Sequence length",
+    "micro_batch": "Micro-batch",
+    "method": "Method",
+    "precision": "Precision",
+    "optimizer": "Optimizer",
+    "recompute": "Recompute",
+    "more": "Anything else, in words",
+}
+FORM_PLACEHOLDERS = {
+    "model": "Type a name or a size: 70B",
+    "gpu": "H100 SXM 80 GB",
+    "gpus": "leave empty to get a recommendation",
+    "sequence_length": "8k; empty takes the model's, at most 8192",
+    "micro_batch": "1",
+    "method": "full training",
+    "precision": "bf16-mixed",
+    "optimizer": "adamw",
+    "recompute": "auto",
+    "more": "tp=8 zero=3 stack=megatron",
+}
+FORM_HINTS = {"more": "The words of the command; “/trainmem help” lists them."}
+
+# The Home tab -------------------------------------------------------------------------------------------------------
+
+HOME_INTRO = (
+    "Say a training run in a few words, anywhere: `/trainmem 70B seq=8k mb=2 gpu=H100`. "
+    "You get the GPUs, the layout and where every byte goes."
+)
+
+# Explanation, comparison, lists -------------------------------------------------------------------------------------
+
+EXPLAIN_TITLE = "{term}: {size} per GPU, {share}"
+EXPLAIN_BECAUSE = "*Why it exists:* {because}. *Scales with:* {scales_with}."
+EXPLAIN_LEVERS = "*Levers:* {levers}."
+EXPLAIN_OF = "Per GPU at the peak of {sizing}. `explain activations` explains another term of your last sizing."
+PARTS_HEADINGS = ("Part", "Per GPU", "Share", "Formula")
+UNKNOWN_TERM = "I can explain {terms}."
+
+COMPARED = "{gpu} comes first"
+COMPARED_NONE = "None of these GPUs holds the run"
+COMPARISON_HEADINGS = ("GPU", "GPUs", "Layout", "Peak per GPU", "Headroom")
+COMPARISON_COST = "Cost"
+FITS_MARKS = {True: "✅", False: "⛔"}
+
+HISTORY_TITLE = "Your last sizings"
+NO_SIZINGS_YET = "You have not sized anything yet. Try `/trainmem 70B seq=8k mb=2 gpu=H100`."
+MODELS_TITLE = "Models"
+MODELS_HEADINGS = ("Model", "Parameters", "Longest sequence", "Taken for")
+MODELS_FOOT = "Narrow it with `models llama`; any size works too: `23B`."
+GPUS_TITLE = "GPUs"
+GPUS_HEADINGS = ("GPU", "Memory", "Architecture", "Per node", "Per hour")
+GPUS_FOOT = "Narrow it with `gpus mi300`."
+BY_LABEL = "{label} GB by its label"
+TOTALS_ONLY = "totals only"
+MORE_ROWS = "More match than these {count}."
+NOTHING_FOUND = "Nothing is called {words}."
+
 # What went wrong ----------------------------------------------------------------------------------------------------
 
 REFUSED_TITLE = "I could not size that."
@@ -113,6 +202,7 @@ HELP_EXAMPLES = (
     (EXAMPLE, "how many H100s does full training of a 70 B model take?"),
     ("llama-3.1-8b 8xH100 seq=32k ckpt=full", "does it fit on these eight?"),
     ("70B lora=16 gpu=A100-80G", "adapters only"),
+    ("compare H100,B200,MI300X 70B", "which GPU is best for it?"),
     ("mixtral-8x7b 64xH100 tp=8 ep=8 zero=1", "a layout of your own"),
 )
 HELP_WORDS = (
@@ -127,6 +217,15 @@ HELP_WORDS = (
     ("lora qlora", "train adapters: `lora=16`"),
     ("stack", "`reference`, `huggingface`, `torchtitan`, `megatron`, `deepspeed`"),
 )
+HELP_COMMANDS = (
+    ("models [filter]", "what models are known"),
+    ("gpus [filter]", "what GPUs are known"),
+    ("last", "your last sizings"),
+    ("explain activations", "a term of your last sizing, part by part"),
+    ("why sz_…", "the largest term of that sizing"),
+    ("help", "this"),
+)
+HELP_COMMANDS_TITLE = "*More*"
 HELP_WORDS_TITLE = "*Words*"
 HELP_TRY_TITLE = "*Try*"
 HELP_FOOT = "Every answer is recorded in the audit with your Slack id."

@@ -79,6 +79,23 @@ def button(
     return {key: part for key, part in element.items() if part is not None}
 
 
+def option(text: str, value: str, description: str | None = None) -> Element:
+    """A choice of a menu. As with a button, half a value would mean something else: too long raises ValueError."""
+    if len(value) > limits.OPTION_VALUE_CHARS:
+        raise ValueError(f"option value of {len(value)} characters")
+    choice: Element = {"text": plain_text(text, limits.OPTION_TEXT_CHARS), "value": value}
+    return choice | ({"description": plain_text(description, limits.OPTION_DESCRIPTION_CHARS)} if description else {})
+
+
+def static_select(action_id: str, placeholder: str, options: Sequence[Element]) -> Element:
+    return {
+        "type": "static_select",
+        "action_id": action_id,
+        "placeholder": plain_text(placeholder, limits.PLACEHOLDER_CHARS),
+        "options": list(options)[: limits.SELECT_OPTIONS],
+    }
+
+
 def preformatted(text: str) -> Block:
     """Fixed-width text in which nothing is formatting."""
     return {

@@ -17,7 +17,7 @@ SHORT_WORDS = {
     "gradient_dtype": "grads",
     "attention": "attn",
     "recompute": "ckpt",
-    "lora_rank": "lora",
+    "lora_rank": "rank",
 }
 
 #: What an assumption is called where a person reads it.
@@ -76,10 +76,10 @@ def value_words(value: Any) -> str:
 
 def change_words(change: Mapping[str, Any]) -> str:
     """A change as words of the command: {"micro_batch": 1} → "mb=1"."""
-    return " ".join(f"{SHORT_WORDS.get(key, key)}={_command_value(value)}" for key, value in change.items())
+    return " ".join(f"{SHORT_WORDS.get(key, key)}={command_value(value)}" for key, value in change.items())
 
 
-def _command_value(value: Any) -> str:
+def command_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from bot import texts
 from bot.blocks.text import escape, link
+
+_IDENTIFIER = re.compile(r"sz_[0-9a-z]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,13 @@ class Links:
 
     def sizing_url(self, identifier: str) -> str | None:
         return f"{self.public_url}/sizings/{quote(identifier, safe='')}" if self.public_url else None
+
+    def sizing_in(self, url: str) -> str | None:
+        """The id of the sizing that an address of ours leads to."""
+        if self.public_url is None or not url.startswith(f"{self.public_url}/sizings/"):
+            return None
+        identifier = url.removeprefix(f"{self.public_url}/sizings/").partition("?")[0].partition("#")[0]
+        return identifier if _IDENTIFIER.fullmatch(identifier) else None
 
     def sizing(self, identifier: str) -> str:
         """A link in mrkdwn, or the bare id."""

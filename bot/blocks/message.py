@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from bot import limits
@@ -17,12 +17,14 @@ Part = Block | Table
 @dataclass(frozen=True, slots=True)
 class Message:
     """`text` says everything that matters without blocks: notifications and screen readers get it, and so does
-    everybody when all blocks are refused. `metadata` lets a later press find the sizing without parsing text.
+    everybody when all blocks are refused. `metadata` lets somebody find the sizing without parsing text. What is
+    `private` is for the asker only, even where the answer would have been for everybody.
     """
 
     text: str
     parts: tuple[Part, ...] = ()
     metadata: dict[str, Any] | None = field(default=None)
+    private: bool = False
 
     def payloads(self) -> Iterator[dict[str, Any]]:
         """The same message in falling richness: blocks with a table, blocks with the table as text, text only."""
@@ -36,12 +38,6 @@ class Message:
     def payload(self) -> dict[str, Any]:
         """The richest form."""
         return next(self.payloads())
-
-    def without_actions(self) -> Message:
-        """For a channel, where a press would be on the asker's behalf."""
-        return replace(
-            self, parts=tuple(part for part in self.parts if isinstance(part, Table) or part["type"] != "actions")
-        )
 
     def _payload(self, blocks: list[Block]) -> dict[str, Any]:
         payload: dict[str, Any] = {"text": clip(self.text, limits.MESSAGE_TEXT_CHARS)}

@@ -8,6 +8,7 @@ import re
 from bot import texts
 from bot.blocks.elements import Block, Element, actions, button, context, section
 from bot.blocks.message import Message
+from bot.blocks.presses import USE_SUGGESTION
 from bot.blocks.text import clip, code, escape, plain
 from bot.service_errors import Busy, FieldProblem, NotFound, Refused, Rejected, ServiceError, TimedOut, Unreachable
 
@@ -15,7 +16,6 @@ ERRORS_SHOWN = 6
 SUGGESTIONS_SHOWN = 3
 SHORT_ALLOWED = 80
 """Beside the nearest spellings a longer list of what is allowed is only in the way."""
-USE_SUGGESTION = "use_suggestion"
 
 
 def problem_message(error: Exception, *, read: str, request_id: str) -> Message:
@@ -45,6 +45,7 @@ def incident_message(words: str, request_id: str) -> Message:
     return Message(
         text=f"{words} ({texts.INCIDENT_PLAIN.format(id=request_id)})",
         parts=(section(texts.WARNING.format(message=words)), context(incident)),
+        private=True,
     )
 
 
@@ -66,6 +67,7 @@ def rejected_message(error: Rejected, *, read: str, request_id: str) -> Message:
             section(example),
             context(foot),
         ),
+        private=True,
     )
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-GIB, MIB = 1 << 30, 1 << 20
-GB, MB = 10**9, 10**6
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+_BINARY = ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+_DECIMAL = (10**9, "GB"), (10**6, "MB"), (10**3, "kB")
 
 
 def _written(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}"
 
 
+def _step(size_bytes: int) -> int:
+    """0 for GiB and GB, 1 below a tenth of a GiB, 2 below a tenth of a MiB."""
+    return sum(abs(size_bytes) < unit // 10 for unit in (GIB, MIB))
+
+
 def gib(size_bytes: int) -> str:
-    """Binary: "61.3 GiB", "12.5 MiB" below a tenth of a GiB."""
-    small = abs(size_bytes) < GIB // 10
-    return f"{_written(size_bytes / (MIB if small else GIB))} {'MiB' if small else 'GiB'}"
+    """Binary: "61.3 GiB", "12.5 MiB", "3.0 KiB"."""
+    unit, name = _BINARY[_step(size_bytes)]
+    return f"{_written(size_bytes / unit)} {name}"
 
 
 def gb(size_bytes: int) -> str:
-    """Decimal: "65.8 GB", "13.1 MB" where `gib` says MiB."""
-    small = abs(size_bytes) < GIB // 10
-    return f"{_written(size_bytes / (MB if small else GB))} {'MB' if small else 'GB'}"
+    """Decimal: "65.8 GB", and "13.1 MB" where `gib` says MiB."""
+    unit, name = _DECIMAL[_step(size_bytes)]
+    return f"{_written(size_bytes / unit)} {name}"
 
 
 def both(size_bytes: int) -> str:

@@ -9,11 +9,12 @@ from bot import limits, texts
 from bot.blocks import quantities
 from bot.blocks.assumptions import assumption_words, run_words
 from bot.blocks.bar import gauge
-from bot.blocks.elements import Block, context, fields, header, section
+from bot.blocks.elements import context, fields, header, section
 from bot.blocks.floor import floor_words
 from bot.blocks.layout import layout_words
 from bot.blocks.links import Links
 from bot.blocks.message import Message, Part
+from bot.blocks.presses import sizing_presses
 from bot.blocks.terms import term_line, term_table
 from bot.blocks.text import escape, plain
 from bot.blocks.verdict import advice_lines
@@ -23,15 +24,27 @@ Sizing = Mapping[str, Any]
 WARNINGS_SHOWN = 4
 
 
-def sizing_message(sizing: Sizing, links: Links, actions: tuple[Block, ...] = ()) -> Message:
-    """Verdict, figures, the table of terms, the floor, what was assumed, where it is recorded, then `actions`."""
+def sizing_message(
+    sizing: Sizing, links: Links, *, lead: tuple[str, str] | None = None, shared_by: str | None = None
+) -> Message:
+    """Verdict, figures, the table of terms, the floor, what was assumed, where it is recorded, what to press next.
+
+    `lead` is a line above it all and the id of a sizing to go back to. A message that is shared in a channel says by
+    whom and has nothing to press, since a press would be on that person's behalf.
+    """
     details = [*advice_lines(sizing), floor_words(sizing)]
     title, rest = headline(sizing)
     parts: list[Part] = [header(title), *([section(escape(rest[:1].upper() + rest[1:]))] if rest else [])]
     parts += [section(run_words(sizing)), fields(figures(sizing)), term_table(sizing)]
     parts += [section(line) for line in details if line]
     parts += [context(line) for line in (*note_lines(sizing), assumption_words(sizing)) if line]
-    parts += [context(provenance(sizing, links)), *actions]
+    parts.append(context(provenance(sizing, links)))
+    if lead:
+        parts.insert(0, context(lead[0]))
+    if shared_by:
+        parts.append(context(texts.SHARED_BY.format(user=shared_by)))
+    else:
+        parts += sizing_presses(sizing, links, back_to=lead[1] if lead else None)
     return Message(text=fallback(sizing, details, links), parts=tuple(parts), metadata=metadata(sizing))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from slack_bolt import App
 
 from bot.desk import Desk
-from bot.listeners import command
+from bot.listeners import command, forms, home, links, mention, presses
 from bot.replies import Replies
 
 
 def register(app: App, desk: Desk, replies: Replies) -> None:
-    command.register(app, desk, replies)
+    for surface in (command, presses, forms, mention, home, links):
+        surface.register(app, desk, replies)

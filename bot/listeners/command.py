@@ -1,7 +1,8 @@
-"""`/trainmem …`, anywhere in Slack. The answer is for the asker's eyes only."""
+"""`/trainmem …`, anywhere in Slack. The answer is for the asker's eyes only; without words the form opens."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from slack_bolt import Ack, App
@@ -9,9 +10,12 @@ from slack_sdk import WebClient
 
 from bot import ids, texts
 from bot.asker import Asker
+from bot.blocks.text import clean
 from bot.delivery import Conversation, ResponseUrl
 from bot.desk import Desk
-from bot.replies import Question, Replies
+from bot.listeners.forms import open_empty
+from bot.replies import Replies
+from bot.replies.question import Question
 
 
 def register(app: App, desk: Desk, replies: Replies) -> None:
@@ -23,10 +27,11 @@ def register(app: App, desk: Desk, replies: Replies) -> None:
             key=ids.idempotency_key(command.get("trigger_id")),
             request_id=ids.incident_id(),
         )
-        heard = desk.take(
-            lambda: replies.answer(question),
-            ResponseUrl(command["response_url"]),
-            Conversation(client, question.asker.user),
-            request_id=question.request_id,
-        )
-        ack(heard)
+        where = ResponseUrl(command["response_url"]), Conversation(client, question.asker.user)
+        if not clean(question.text):
+            origin = {"response_url": command["response_url"]}
+            view = partial(open_empty, client, command.get("trigger_id") or "", origin)
+            desk.show(view, *where, request_id=question.request_id)
+            ack()
+            return
+        ack(desk.take(lambda: replies.to_words(question), *where, request_id=question.request_id))

@@ -65,8 +65,13 @@ class Running:
     wsgi: Flask
     caller: SlackCaller
     _stop: Callable[[], None] = field(repr=False)
+    closed: bool = False
 
     def close(self) -> None:
+        """Takes nothing more and finishes what was taken; once is enough."""
+        if self.closed:
+            return
+        self.closed = True
         self._stop()
         self.bot.close(within_s=5.0)
 

@@ -21,6 +21,7 @@ MANIFEST = yaml.safe_load((BOT / "manifest.yaml").read_text(encoding="utf-8"))
 #: Which permission each call and each event needs, from Slack's pages on the methods and events.
 SCOPE_OF_CALL = {
     "auth_test": None,
+    "chat_postEphemeral": "chat:write",
     "chat_postMessage": "chat:write",
     "chat_unfurl": "links:write",
     "files_upload_v2": "files:write",
@@ -89,13 +90,14 @@ def api_calls() -> set[str]:
 API_FAMILIES = ("auth", "chat", "conversations", "files", "reactions", "users", "views", "workflows")
 
 
+def test_links_are_unfurled_only_where_slack_is_told_which_domain_is_ours(heard: dict[str, list[Any]]) -> None:
+    assert bool(MANIFEST["features"].get("unfurl_domains")) is ("link_shared" in heard["event"])
+
+
 def test_slack_is_sent_to_the_path_that_the_bot_serves() -> None:
     urls = [command["url"] for command in MANIFEST["features"]["slash_commands"]]
-    urls += [
-        part["request_url"]
-        for part in MANIFEST["settings"].values()
-        if isinstance(part, dict) and "request_url" in part
-    ]
+    for part in MANIFEST["settings"].values():
+        urls += [value for name, value in part.items() if name.endswith("_url")] if isinstance(part, dict) else []
     assert {url.partition("example.org")[2] for url in urls} == {EVENTS_PATH}
 
 

@@ -105,9 +105,8 @@ class FakeSlack(LoopbackServer):
         """Returns what `condition` gives once it is true of what was received; fails the test after `timeout_s`."""
         with self._changed:
             found = self._changed.wait_for(lambda: condition(self), timeout=timeout_s)
-        assert found, (
-            f"not seen within {timeout_s} s; received: {[(one.path, one.status, one.answer) for one in self.received]}"
-        )
+        seen = [(one.path, one.status, one.answer[:80]) for one in self.received]
+        assert found, f"not seen within {timeout_s} s; received: {seen}"
         return found
 
     def message(self, response_url: str, number: int = 1, timeout_s: float = 10.0) -> dict[str, Any]:

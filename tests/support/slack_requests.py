@@ -47,6 +47,35 @@ class SlackCaller:
         who = {"team": {"id": self.team, "domain": "example"}, "user": {"id": self.user, "team_id": self.team}}
         return self.send({"payload": json.dumps({**who, "trigger_id": new_trigger(), **payload})})
 
+    def press(
+        self,
+        action: dict[str, Any],
+        response_url: str,
+        *,
+        block_id: str = "row",
+        ephemeral: bool = True,
+        trigger_id: str | None = None,
+    ) -> Answer:
+        """A press of a button ({"action_id", "value"}) or a choice in a menu, under a message of the bot."""
+        chosen = {"type": "static_select"} if "selected_option" in action else {"type": "button"}
+        payload = {
+            "type": "block_actions",
+            "container": {"type": "message", "is_ephemeral": ephemeral, "channel_id": CHANNEL},
+            "channel": {"id": CHANNEL, "name": "general"},
+            "response_url": response_url,
+            "actions": [{**chosen, "block_id": block_id, "action_ts": "1.2", **action}],
+        }
+        return self.interaction(payload | ({"trigger_id": trigger_id} if trigger_id else {}))
+
+    def submit(self, view: dict[str, Any], values: dict[str, Any]) -> Answer:
+        """A submitted form: `values` maps each block to {action_id: what stands in the field}."""
+        sent = {**view, "id": "V0VIEW", "state": {"values": values}}
+        return self.interaction({"type": "view_submission", "view": sent})
+
+    def type_ahead(self, action_id: str, typed: str) -> Answer:
+        """Slack asking for the options of a select while somebody types."""
+        return self.interaction({"type": "block_suggestion", "action_id": action_id, "block_id": "b", "value": typed})
+
     def event(self, event: dict[str, Any], **more: Any) -> Answer:
         envelope = {
             "type": "event_callback",

@@ -16,7 +16,8 @@ from bot.blocks import quantities
         (1_128_859_303_936, "1,051 GiB", "1,129 GB"),
         (512 * 2**20, "0.5 GiB", "0.5 GB"),
         (50 * 2**20, "50.0 MiB", "52.4 MB"),
-        (0, "0.0 MiB", "0.0 MB"),
+        (3 * 2**10, "3.0 KiB", "3.1 kB"),
+        (-(2**30), "-1.0 GiB", "-1.1 GB"),
     ],
 )
 def test_a_size_in_both_units(size_bytes: int, binary: str, decimal: str) -> None:

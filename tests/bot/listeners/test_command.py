@@ -60,7 +60,7 @@ def test_the_same_press_delivered_twice_asks_with_the_same_key(
     assert len(keys) == 3 and len(set(keys)) == 2
 
 
-@pytest.mark.parametrize("text", ["help", "HELP", "  help me", ""])
+@pytest.mark.parametrize("text", ["help", "HELP", "  help me", "\u200bhelp"])
 def test_help_is_answered_without_asking_the_service(
     slack: FakeSlack, service: FakeService, caller: SlackCaller, text: str
 ) -> None:
