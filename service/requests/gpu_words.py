@@ -27,6 +27,7 @@ _DEVICES = frozenset(
 _FIRST_WORDS = frozenset(
     ("nvidia", "amd", "tesla", "geforce", "instinct", "radeon", "quadro", "rtx", "gtx", "dgx", "hgx")
 )
+_TAKE_ONE_MORE = _FIRST_WORDS | {"pro"}
 _LATER_WORD = re.compile(
     r"(?:sxm\d?|pcie|nvl\d*|hbm\d?e?|ti|super|ada|pro|blackwell|generation|server|workstation|edition|\d{2,3}g(?:i?b)?)",
     re.IGNORECASE | re.ASCII,
@@ -120,7 +121,7 @@ def _later_words(line: Sequence[Token], name: str, count: str | None, at: int) -
         bare, behind = word, None
         if match := _COUNT_BEHIND.fullmatch(word):
             bare, behind = match[1], match[3]
-        if not (last.lower() in _FIRST_WORDS or _LATER_WORD.fullmatch(bare)):
+        if not (last.lower() in _TAKE_ONE_MORE or _LATER_WORD.fullmatch(bare)):
             break
         name, last, count, at = f"{name} {bare}", bare, behind or count, at + 1
     if count is None and is_bare(line, at):

@@ -16,6 +16,8 @@ Kind = Literal["integer", "number", "boolean", "choice", "words", "integers", "m
 Suffixes = Literal["none", "binary", "decimal"]
 
 AUTO = "auto"
+#: Bounds from here on are powers of ten, and written as such.
+MANY = 10**12
 MOST_LAYERS = 4096
 MOST_GPUS_COMPARED = 16
 MODEL_SHAPE = (
@@ -75,7 +77,8 @@ class Key:
     def _allowed(self) -> str:
         match self.kind:
             case "integer":
-                return f"a whole number from {self.minimum:,} to {self.maximum:,}"
+                most = f"10^{len(str(self.maximum)) - 1}" if self.maximum >= MANY else f"{self.maximum:,}"
+                return f"a whole number from {self.minimum:,} to {most}"
             case "number":
                 return f"a number from {self.minimum:g} to {self.maximum:g}"
             case "boolean":

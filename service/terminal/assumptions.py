@@ -38,7 +38,7 @@ def assumptions(inputs: Mapping[str, Mapping[str, Any]]) -> list[str]:
         by_source.setdefault(entry["from"], []).append(f"{name}={value_text(name, entry['value'])}")
     lines = [f"{words}: {', '.join(by_source[source])}" for source, words in SOURCES.items() if source in by_source]
     lines += [f"{source}: {', '.join(words)}" for source, words in by_source.items() if source not in SOURCES]
-    return lines if not quiet else [*lines, f"{quiet} further keys at their defaults (--json lists them)"]
+    return [*lines, f"{quiet} further keys at their defaults (--json lists them)"] if quiet else lines
 
 
 def is_off(name: str, value: Any) -> bool:

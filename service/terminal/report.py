@@ -33,19 +33,18 @@ def write_sizing(sizing: Sizing, console: Console) -> None:
     console.print()
     if console.is_terminal:
         _write_bar(sizing, console)
-    beside = console.width >= WIDE
-    console.print(terms_table(sizing, because=beside))
-    console.print()
-    if not beside:
-        for term in shown_terms(sizing):
-            _write_lines(term_name(term), [term["because"]], console, width=len("optimizer moments") + 2, gap=False)
-        console.print()
+    _write_terms(sizing, console)
     _write_lines("Peak", _peak(sizing), console)
     _write_lines("Layout", [layout_text(sizing["per_gpu"]["layout"])], console)
-    _write_lines("Floor", _floor(sizing), console)
-    _write_recommendation(sizing, console)
+    recommendation = sizing["recommendation"] or {"why": [], "alternatives": [], "layout": None}
+    if recommendation["layout"] not in (None, sizing["per_gpu"]["layout"]):
+        instead = f"{gpus_text(recommendation)}: {layout_text(recommendation['layout'])}"
+        _write_lines("Instead", [instead], console)
+    _write_lines("Why", recommendation["why"], console)
     _write_lines("Fits", _nearest_fit(sizing), console)
+    _write_lines("Floor", _floor(sizing), console)
     _write_table("To use less", levers_table, sizing["levers"], console)
+    _write_table("Other layouts", alternatives_table, recommendation["alternatives"], console)
     _write_table("Compared", comparison_table, sizing["comparison"], console)
     _write_lines("Time", _time(sizing), console)
     _write_lines("Assumed", assumptions(sizing["inputs"]), console)
@@ -68,6 +67,15 @@ def _write_bar(sizing: Sizing, console: Console) -> None:
     usable = format_gib(per_gpu["usable_bytes"])
     console.print(Text(f"one GPU of {format_gib(memory_bytes)}, usable up to │ {usable}", "dim", justify="right"))
     console.print()
+
+
+def _write_terms(sizing: Sizing, console: Console) -> None:
+    beside = console.width >= WIDE
+    console.print(terms_table(sizing, because=beside))
+    if not beside:
+        console.print()
+        for term in shown_terms(sizing):
+            _write_lines(term_name(term), [term["because"]], console, width=len("optimizer moments") + 2, gap=False)
 
 
 def _peak(sizing: Sizing) -> list[str]:
@@ -100,18 +108,6 @@ def _floor(sizing: Sizing) -> list[str]:
     return [*lines, f"then: {floor['then']}"] if floor["then"] else lines
 
 
-def _write_recommendation(sizing: Sizing, console: Console) -> None:
-    recommendation = sizing["recommendation"]
-    if recommendation:
-        if (recommendation["gpus"], recommendation["layout"]) != (
-            sizing["per_gpu"]["gpus"],
-            sizing["per_gpu"]["layout"],
-        ):
-            _write_lines("Instead", [f"{gpus_text(recommendation)}: {layout_text(recommendation['layout'])}"], console)
-        _write_lines("Why", recommendation["why"], console)
-        _write_table("Other layouts", alternatives_table, recommendation["alternatives"], console)
-
-
 def _nearest_fit(sizing: Sizing) -> list[str]:
     nearest = sizing["nearest_fit"]
     if not nearest:
@@ -140,19 +136,19 @@ def _write_lines(
     width: int = LABEL_WIDTH,
     gap: bool = True,
 ) -> None:
-    """Lines with a heading at the left of the first, and a blank line below."""
+    """Lines with a heading at the left of the first, and a blank line above."""
+    if lines and gap:
+        console.print()
     for number, line in enumerate(lines):
         for row, part in enumerate(Text(line).wrap(console, console.width - width)):
             part.rstrip()
             label = Text(f"{heading if number + row == 0 else '':<{width}}", style)
             console.print(Text.assemble(label, part), no_wrap=True, crop=False)
-    if lines and gap:
-        console.print()
 
 
 def _write_table(heading: str, table: Callable[[Rows], Table], rows: Rows | None, console: Console) -> None:
-    """At most MOST_ROWS rows, best first, under a heading."""
+    """At most MOST_ROWS rows, best first, under a heading, and a blank line above."""
     if rows:
+        console.print()
         console.print(Text(heading, "bold"))
         console.print(table(rows[:MOST_ROWS]))
-        console.print()

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from service.engine.units import GB, GIB
 from service.terminal.bar import TERM_STYLES
-from service.terminal.wording import layout_text, money_text, term_name
+from service.terminal.wording import dollars, layout_text, term_name
 
 Rows = Sequence[Mapping[str, Any]]
 NOTHING = "–"
@@ -93,7 +93,7 @@ def comparison_table(comparison: Rows) -> Table:
             _gib(other["headroom_bytes"]),
             Text("yes", "green") if other["fits"] else Text("no", "red"),
             f"{other['step_s']:.2f}" if other["step_s"] else NOTHING,
-            money_text(other["cost"]) if other["cost"] else NOTHING,
+            dollars(other["cost"]) if other["cost"] else NOTHING,
             layout_text(other["layout"]) if other["layout"] else NOTHING,
         )
     return table

@@ -55,6 +55,11 @@ def moment_text(per_gpu: Mapping[str, Any]) -> str:
     return MOMENTS.get(moment, moment.replace("_", " ")) + stage
 
 
+def dollars(cost: Mapping[str, Any]) -> str:
+    """Whole dollars."""
+    return f"${float(cost['usd']):,.0f}"
+
+
 def money_text(cost: Mapping[str, Any]) -> str:
     """Dollars with the month of their prices."""
-    return f"${float(cost['usd']):,.0f} (prices of {cost['price_date']})"
+    return f"{dollars(cost)} (prices of {cost['price_date']})"

@@ -53,6 +53,7 @@ COMMANDS: list[tuple[str, dict[str, Any]]] = [
     ("H100 70B", {"model": "70B", "gpu": "H100"}),
     ("70B gpu=RTX 4090 n=8", {"model": "70B", "gpu": "RTX 4090", "gpus": 8}),
     ("70B 4x RTX 6000 Ada", {"model": "70B", "gpu": "RTX 6000 Ada", "gpus": 4}),
+    ("70B gpu=RTX PRO 6000 Blackwell", {"model": "70B", "gpu": "RTX PRO 6000 Blackwell"}),
     ("70B 8xrtx4090", {"model": "70B", "gpu": "rtx4090", "gpus": 8}),
     ("70B gpu=rtx4090", {"model": "70B", "gpu": "rtx4090"}),
     ("70B mi300x 16 GPUs", {"model": "70B", "gpu": "mi300x", "gpus": 16}),
