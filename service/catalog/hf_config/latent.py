@@ -20,7 +20,7 @@ def deepseek_v2(config: ConfigReader) -> Architecture:
     return decoder(config, **_latent(config), **_first_dense(config), mlp_bias=config.flag("mlp_bias"))
 
 
-@reads("deepseek_v3", "kimi_k2")
+@reads("deepseek_v3")
 def deepseek_v3(config: ConfigReader) -> Architecture:
     return decoder(config, **_latent(config), **_first_dense(config))
 

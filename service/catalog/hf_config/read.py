@@ -29,6 +29,9 @@ TEXT_MODELS: Mapping[str, str] = {
     "qwen3_vl_moe": "qwen3_vl_moe_text",
 }
 
+#: names of their own for the code of another family
+SAME_CODE: Mapping[str, str] = {"kimi_k2": "deepseek_v3", "mimo": "qwen2", "minimax_m3": "minimax_m3_vl"}
+
 #: families that are known and not describable as a transformer of alike layers
 UNSUPPORTED: Mapping[str, str] = {
     "clip": "two towers and a contrastive loss",
@@ -61,7 +64,7 @@ class Reading(NamedTuple):
 
 
 def supported_model_types() -> tuple[str, ...]:
-    return tuple(sorted({*FAMILIES, *TEXT_MODELS}))
+    return tuple(sorted({*FAMILIES, *TEXT_MODELS, *SAME_CODE}))
 
 
 def read(config: Any, pointer: str = "/model/hf_config") -> Reading:
@@ -96,7 +99,7 @@ def _model_type(config: Mapping[str, Any], pointer: str) -> str:
         raise InvalidInput([FieldError(f"{pointer}/model_type", "model_type is missing", None, allowed)])
     if not isinstance(said, str):
         raise InvalidInput([FieldError(f"{pointer}/model_type", "model_type is not a text", shown(said), allowed)])
-    return said
+    return SAME_CODE.get(said, said)
 
 
 def _text_model(
@@ -111,10 +114,11 @@ def _text_model(
     text_type = TEXT_MODELS.get(model_type)
     if text_type is None:
         said = inner.get("model_type") if inner else None
+        said = SAME_CODE.get(said, said) if isinstance(said, str) else None
         if inner is None or said not in FAMILIES:
             raise InvalidInput([_unknown(model_type, pointer)])
         notes.append(("text_model_only", f"{model_type} is not known here: its text model ({said}) is sized alone"))
-        return inner, str(said), f"{pointer}/text_config"
+        return inner, said, f"{pointer}/text_config"
     if any(key in config for key in ("vision_config", "audio_config")):
         notes.append(("text_model_only", "the text model is sized; vision and audio towers are not counted"))
     if inner is None:

@@ -23,6 +23,8 @@ NOT_BUILT = {"arctic", "grok1", "internlm3"}
 SAME_READER = {
     "gemma3n",
     "kimi_k2",
+    "mimo",
+    "minimax_m3",
     "minimax_m3_vl",
     "qwen2_5_vl_text",
     "qwen3_vl_moe_text",

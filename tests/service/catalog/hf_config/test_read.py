@@ -173,6 +173,27 @@ def test_sizes_that_are_possible_alone_and_too_much_together_are_refused() -> No
     assert set(errors(huge)) == {"/model/hf_config"}
 
 
+def test_a_name_of_its_own_for_the_code_of_another_family_is_read_as_that_family() -> None:
+    """XiaomiMiMo/MiMo-7B-Base without its MTP layer: 7,622,619,136, as the catalogue's row counts it."""
+    mimo = {
+        "model_type": "mimo",
+        "num_hidden_layers": 36,
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "intermediate_size": 11008,
+        "vocab_size": 151680,
+        "max_position_embeddings": 32768,
+        "attention_bias": True,
+        "use_sliding_window": False,
+        "num_nextn_predict_layers": 1,
+        "tie_word_embeddings": False,
+    }
+    assert count(read(mimo).architecture) == 7_622_619_136
+    assert read(mimo).architecture.code == "qwen2"
+
+
 def test_multi_token_prediction_is_left_out_and_said() -> None:
     config = packaged().models["deepseek-v3"].config
     assert read(config).architecture.mtp_layers == 0
