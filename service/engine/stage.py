@@ -17,12 +17,13 @@ from service.engine.elementwise import Bool, Int, ceil_div, maximum, minimum, wh
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout
 from service.engine.ledger import INSTANTS, Bundle, Row, TermName, kept, total_bytes
+from service.engine.parameters import parameter_groups
 from service.engine.recipe import Recipe
 from service.engine.run import Run
 from service.engine.saved_tensors import head, layer, torchtitan
 from service.engine.saved_tensors.scope import Kernels, Scope, kernels, padded_vocab
 from service.engine.stacks import Stack
-from service.engine.state import Blocks, Holding, StateRows, blocks, state_rows
+from service.engine.state import Blocks, Holding, StateRows, blocks, holdings, state_rows
 from service.engine.timeline import ALWAYS, during, from_moment
 
 IN_LAYER_BACKWARD = during("layer_backward_first", "layer_backward_last")
@@ -98,6 +99,12 @@ class Prepared:
         names = (("embedding", self.blocks.embedding), ("head", self.blocks.head), ("tied head", self.blocks.tied_copy))
         embedding, head, tied = (self.state(name, block) for name, block in names)
         return embedding, head, tied
+
+    @cached_property
+    def encoder_layer_state(self) -> StateRows:
+        """State of one layer of the encoder beside the decoder."""
+        groups = parameter_groups(self.architecture).encoder
+        return self.state("encoder layers", holdings(groups, self.recipe, linears=True))
 
     def state(self, name: str, block: tuple[Holding, ...]) -> StateRows:
         """State of one copy of a block on one rank."""

@@ -32,7 +32,8 @@ def attend(
     """Attention of (b, a, s, d) queries; (b, kv, t, d) keys and values may have fewer heads."""
     query, key, value = ops.autocast(query), ops.autocast(key), ops.autocast(value)
     if chosen == "math":
-        return _mathematics(query, key, value, mask, dropout)
+        with query.tape.no_autocast():
+            return _mathematics(query, key, value, mask, dropout)
     if mask is not None and mask.dtype == "bool":
         mask = mask.tape.new(mask.shape, query.dtype, "mask as numbers")
     return _fused(query, key, value, chosen, mask)
@@ -123,8 +124,6 @@ def _mathematics(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
         group = tuple(symbol for symbol in heads if symbol not in key.shape[1])
         if tape.grouped_math:
             key, value = repeat_heads(key, heads, group), repeat_heads(value, heads, group)
-        else:
-            key, value = _broadcast_heads(key, heads), _broadcast_heads(value, heads)
     if mask is None or mask.dtype == "bool":
         square = tape.new((query.shape[2], key.shape[2]) if mask is None else mask.shape, "fp32", "mask as numbers")
     else:
@@ -137,8 +136,3 @@ def _mathematics(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
     weights = ops.dropout(weights, dropout, "attention dropout")
     out = ops.matmul(weights, value, "attention output")
     return ops.to(out, dtype, "attention output")
-
-
-def _broadcast_heads(x: Tensor, heads: tuple[str, ...]) -> Tensor:
-    """One key head seen by every query head: matmul expands it, and copies when it makes batches."""
-    return ops.expand(x, (x.shape[0], heads, *x.shape[2:]))

@@ -6,7 +6,7 @@ in the order of its generated `apply`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from service.engine.autograd.graph import Slot
 from service.engine.autograd.storage import (
@@ -112,6 +112,40 @@ def split(x: Tensor, extents: Sequence[Extent], *, axis: int = -1) -> list[Tenso
     return pieces
 
 
+def select(x: Tensor, axis: int) -> Tensor:
+    """x[..., i, …]: one entry of a dimension, as a view; backward fills one entry of a zero tensor as large as x."""
+    axis = axis % len(x.shape)
+
+    def without(values: tuple[object, ...]) -> tuple[object, ...]:
+        return (*values[:axis], *values[axis + 1 :])
+
+    out = Tensor(x.tape, x.storage, without(x.shape), without(x.strides), x.dtype)  # type: ignore[arg-type]
+    if x.needs_grad:
+        shape, tape = x.shape, x.tape
+        out.node = tape.node(
+            "select", (x,), [], lambda grads, saved: [tape.new(shape, grads[0].dtype, "gradient of a slice")]  # type: ignore[union-attr]
+        )  # fmt: skip
+    return out
+
+
+def picked(x: Tensor, axis: int, index: Tensor, label: str) -> Tensor:
+    """x[..., [i], :]: one entry of a dimension as a copy of extent 1; keeps the index."""
+    tape = x.tape
+    slots = [tape.save(index, "index")] if x.needs_grad else []
+    out = tape.new((*x.shape[:axis], (), *x.shape[axis + 1 :]), x.dtype, label)
+    if x.needs_grad:
+        whole = x.shape
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            zeros = tape.new(whole, grads[0].dtype, "zeros to add into")  # type: ignore[union-attr]
+            result = like(zeros, "gradient of a picked entry")
+            del zeros
+            return [result]
+
+        out.node = tape.node("index", (x,), slots, backward)
+    return out
+
+
 def slice_of(x: Tensor, extent: Extent, *, axis: int = -1) -> Tensor:
     """x[..., :n] or the like: a view; backward makes a zero tensor as large as x and fills the slice."""
     axis = axis % len(x.shape)
@@ -121,6 +155,19 @@ def slice_of(x: Tensor, extent: Extent, *, axis: int = -1) -> Tensor:
         out.node = tape.node(
             "slice", (x,), [], lambda grads, saved: [tape.new(shape, grads[0].dtype, "gradient of a slice")]  # type: ignore[union-attr]
         )  # fmt: skip
+    return out
+
+
+def viewed(x: Tensor, shape: Shape, dtype: str) -> Tensor:
+    """The same storage read as another dtype (pairs of reals as complex numbers): a view both ways."""
+
+    def seen(y: Tensor, as_shape: Shape, as_dtype: str) -> Tensor:
+        return Tensor(y.tape, y.storage, as_shape, contiguous_strides(sizes_of(as_shape)), as_dtype)
+
+    out = seen(x, shape, dtype)
+    if x.needs_grad:
+        old_shape, old = x.shape, x.dtype
+        out.node = x.tape.node("view_as", (x,), [], lambda grads, saved: [seen(grads[0], old_shape, old)])  # type: ignore[arg-type]
     return out
 
 
@@ -237,6 +284,53 @@ def mul(x: Tensor, y: Tensor, label: str = "product") -> Tensor:
     return out
 
 
+def add_in_place(x: Tensor, y: Tensor) -> Tensor:
+    """x += y: nothing new, nothing saved."""
+    out = Tensor(x.tape, x.storage, x.shape, x.strides, x.dtype)
+    if x.needs_grad or y.needs_grad:
+        out.node = x.tape.node("add", (x, y), [], lambda grads, saved: [grads[0], grads[0]])
+    return out
+
+
+def scale_in_place(x: Tensor) -> Tensor:
+    """x *= number: nothing new in forward."""
+    out = Tensor(x.tape, x.storage, x.shape, x.strides, x.dtype)
+    if x.needs_grad:
+        out.node = x.tape.node("scale", (x,), [], lambda grads, saved: [like(grads[0], "scaled gradient")])  # type: ignore[arg-type]
+    return out
+
+
+def sub(x: Tensor, y: Tensor, label: str = "difference") -> Tensor:
+    """x − y: nothing to save; y's gradient is negated."""
+    out = _elementwise(x, y, label)
+    if x.needs_grad or y.needs_grad:
+        out.node = x.tape.node("sub", (x, y), [], lambda grads, saved: [grads[0], like(grads[0], "negated gradient")])  # type: ignore[arg-type]
+    return out
+
+
+def divide_in_place(x: Tensor, y: Tensor) -> Tensor:
+    """x /= y: keeps x as it was, and y."""
+    tape = x.tape
+    slots: list[Slot] = []
+    if x.needs_grad or y.needs_grad:
+        before = tape.new(x.shape, x.dtype, "dividend before division in place")
+        slots = [tape.save(before, "div"), tape.save(y, "div")]
+        del before
+    out = Tensor(tape, x.storage, x.shape, x.strides, x.dtype)
+    if slots:
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            grad = grads[0]
+            assert grad is not None
+            squared = like(grad, "gradient times dividend")
+            other = like(squared, "gradient of a divisor")
+            del squared
+            return [like(grad, "gradient of a dividend"), other]
+
+        out.node = tape.node("div", (x, y), slots, backward)
+    return out
+
+
 def scale(x: Tensor, label: str = "scaled") -> Tensor:
     """Multiply or divide by a number, or negate: nothing to save."""
     out = like(x, label)
@@ -287,7 +381,20 @@ def sigmoid(x: Tensor, label: str = "sigmoid") -> Tensor:
 
 
 def clamp(x: Tensor, label: str = "clamped") -> Tensor:
-    return _one_kernel(x, "clamp", label, saves="input")
+    """Cut off at limits; backward makes the comparison and the masked gradient."""
+    tape = x.tape
+    slots = [tape.save(x, "clamp")] if x.needs_grad else []
+    out = like(x, label)
+    if x.needs_grad:
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            within = like(saved[0], "inside the limits", "bool")
+            result = like(saved[0], "gradient of clamp")
+            del within
+            return [result]
+
+        out.node = tape.node("clamp", (x,), slots, backward)
+    return out
 
 
 def power(x: Tensor, label: str = "square") -> Tensor:
@@ -422,6 +529,109 @@ def fused_rms_norm(x: Tensor, weight: Tensor, label: str) -> Tensor:
     return out
 
 
+def total(x: Tensor, label: str = "sum of a row") -> Tensor:
+    """Sum over the last dimension, kept as 1; the gradient is a view of one value a row."""
+    x = fp32(x, "sum")
+    out = x.tape.new((*x.shape[:-1], ()), x.dtype, label)
+    if x.needs_grad:
+        shape = x.shape
+        out.node = x.tape.node("sum", (x,), [], lambda grads, saved: [expand(grads[0], shape)])  # type: ignore[arg-type]
+    return out
+
+
+def sum_of_copies(x: Tensor, label: str) -> Tensor:
+    """Sum over the middle dimension of (rows, copies, width); the gradient is written out for every copy."""
+    x = fp32(x, "sum")
+    out = x.tape.new((x.shape[0], x.shape[2]), x.dtype, label)
+    if x.needs_grad:
+        shape, tape = x.shape, x.tape
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            return [tape.new(shape, grads[0].dtype, "gradient of every copy")]  # type: ignore[union-attr]
+
+        out.node = tape.node("sum", (x,), [], backward)
+    return out
+
+
+def row_maximum(x: Tensor, label: str) -> Tensor:
+    """The largest entry of each row; keeps where it was."""
+    tape = x.tape
+    out = tape.new((*x.shape[:-1], ()), x.dtype, label)
+    places = tape.new((*x.shape[:-1], ()), "int64", f"place of {label}")
+    if x.needs_grad:
+        slots, whole, dtype = [tape.save(places, "max")], x.shape, x.dtype
+        out.node = tape.node("max", (x,), slots, lambda grads, saved: [tape.new(whole, dtype, "gradient of a maximum")])
+    return out
+
+
+# choosing rows and entries
+
+
+def top_k(x: Tensor, extent: Extent, label: str) -> tuple[Tensor, Tensor]:
+    """The largest entries of each row and where they were."""
+    tape = x.tape
+    shape = (*x.shape[:-1], extent)
+    values = tape.new(shape, x.dtype, label)
+    places = tape.new(shape, "int64", f"places of {label}")
+    if x.needs_grad:
+        whole = x.shape
+        slots = [tape.save(places, "topk")]
+        values.node = tape.node(
+            "topk", (x,), slots, lambda grads, saved: [tape.new(whole, grads[0].dtype, "gradient of chosen entries")]  # type: ignore[union-attr]
+        )  # fmt: skip
+    return values, places
+
+
+def gather(x: Tensor, places: Tensor, label: str) -> Tensor:
+    """Entries of each row by place."""
+    tape = x.tape
+    slots = [tape.save(places, "gather")] if x.needs_grad else []
+    out = tape.new(places.shape, x.dtype, label)
+    if x.needs_grad:
+        whole = x.shape
+        out.node = tape.node(
+            "gather", (x,), slots, lambda grads, saved: [tape.new(whole, grads[0].dtype, "gradient of the gathered")]  # type: ignore[union-attr]
+        )  # fmt: skip
+    return out
+
+
+def rows_at(x: Tensor, indices: Tensor, label: str) -> Tensor:
+    """x[indices] over the first dimension; backward adds into a tensor of zeros, out of place."""
+    tape = x.tape
+    slots = [tape.save(indices, "index")] if x.needs_grad else []
+    out = tape.new((indices.shape[0], *x.shape[1:]), x.dtype, label)
+    if x.needs_grad:
+        whole = x.shape
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            zeros = tape.new(whole, grads[0].dtype, "zeros to add into")  # type: ignore[union-attr]
+            result = like(zeros, "gradient of chosen rows")
+            del zeros
+            return [result]
+
+        out.node = tape.node("index", (x,), slots, backward)
+    return out
+
+
+def written_into(parts: Sequence[Tensor], shape: Shape, label: str) -> Tensor:
+    """A new tensor that parts are copied into one after the other (CopySlices keeps whole copies in backward)."""
+    tape = parts[0].tape
+    out = tape.new(shape, parts[0].dtype, label)
+    whole = out
+    for part in parts:
+        before, out = out, Tensor(tape, whole.storage, shape, whole.strides, whole.dtype)
+        part_shape = part.shape
+
+        def backward(
+            grads: list[Tensor | None], saved: list[Tensor], part_shape: Shape = part_shape
+        ) -> list[Tensor | None]:
+            rest = tape.new(shape, grads[0].dtype, "gradient of what was there before")  # type: ignore[union-attr]
+            return [rest, tape.new(part_shape, rest.dtype, "gradient of a part")]
+
+        out.node = tape.node("copy_slices", (before, part), [], backward)
+    return out
+
+
 # matrix products
 
 
@@ -500,10 +710,47 @@ def _bmm_backward(left: Shape | None, right: Shape | None, dtype: str):  # type:
     return backward
 
 
+def grouped(x: Tensor, weight: Tensor, offsets: Tensor, out_extent: Extent, label: str) -> Tensor:
+    """torch.nn.functional.grouped_mm of sorted rows with one matrix a group; autocast does not know it."""
+    tape = x.tape
+    x = to(x, weight.dtype, "rows in the weights' dtype")
+    slots: list[Slot] = []
+    if weight.needs_grad:
+        slots.append(tape.save(x, "grouped_mm"))
+    if x.needs_grad:
+        slots.append(tape.save(weight, "grouped_mm"))
+    if x.needs_grad or weight.needs_grad:
+        slots.append(tape.save(offsets, "grouped_mm"))
+    out = tape.new((x.shape[0], out_extent), x.dtype, label)
+    if x.needs_grad or weight.needs_grad:
+        shapes = (x.shape if x.needs_grad else None, weight.shape if weight.needs_grad else None)
+        out.node = tape.node("grouped_mm", (x, weight), slots, _bmm_backward(*shapes, x.dtype))
+    return out
+
+
+def bias_bmm(bias: Tensor, x: Tensor, y: Tensor, label: str) -> Tensor:
+    """baddbmm of a bias that asks for no gradient: as bmm."""
+    return bmm(autocast(x), autocast(y), label)
+
+
+def custom(
+    x: Tensor, name: str, forward: Callable[[Tensor], Tensor], backward: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """An autograd.Function that saves its input; `forward` and `backward` run without a graph."""
+    tape = x.tape
+    out = forward(Tensor(tape, x.storage, x.shape, x.strides, x.dtype))
+    slots = [tape.save(x, name)] if x.needs_grad else []
+    if x.needs_grad:
+        out.node = tape.node(name, (x,), slots, lambda grads, saved: [backward(grads[0], saved[0])])  # type: ignore[arg-type]
+    return out
+
+
 def matmul(x: Tensor, y: Tensor, label: str) -> Tensor:
     """torch.matmul of (b, a, i, j) and (b, a, j, k): both become batches of matrices, copied where strides say so."""
     x, y = autocast(x), autocast(y)
     batch = x.shape[:-2]
+    if y.shape[:-2] != batch:
+        y = expand(y, (*batch, *y.shape[-2:]))
     merged = tuple(symbol for extent in batch for symbol in extent)
     left = reshape(x, (merged, *x.shape[-2:]), "factor laid out for a batched product")
     right = reshape(y, (merged, *y.shape[-2:]), "factor laid out for a batched product")
@@ -528,10 +775,10 @@ def embedding(table: Tensor, shape: Shape, label: str, *, indices: Tensor | None
 
 
 def cross_entropy(logits: Tensor, label: str = "log-softmax of the logits", *, targets: Tensor) -> Tensor:
-    """log_softmax and nll_loss over (tokens, vocabulary)."""
+    """log_softmax in the dtype of the logits, then nll_loss (in fp32 under autocast), over (tokens, vocabulary)."""
     tape = logits.tape
-    logits = fp32(logits, "log_softmax")
     logs = _one_kernel(logits, "log_softmax", label, saves="result")
+    logs = fp32(logs, "nll_loss")
     slots = [tape.save(logs, "nll_loss"), tape.save(targets, "nll_loss")]
     loss = tape.new((), logs.dtype, "loss")
     slots.append(tape.save(tape.new((), logs.dtype, "total weight of the loss"), "nll_loss"))

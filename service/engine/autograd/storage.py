@@ -19,7 +19,18 @@ Shape = tuple[Extent, ...]
 #: sorted symbols of a whole storage
 Monomial = tuple[str, ...]
 
-ITEMSIZE = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int64": 8, "int32": 4, "bool": 1, "uint64": 8, "uint8": 1}
+ITEMSIZE = {
+    "fp32": 4,
+    "fp16": 2,
+    "bf16": 2,
+    "fp8": 1,
+    "complex64": 8,
+    "int64": 8,
+    "int32": 4,
+    "bool": 1,
+    "uint64": 8,
+    "uint8": 1,
+}
 
 _PRIMES: dict[str, int] = {}
 

@@ -109,6 +109,11 @@ class Tape:
             self._leaves[name] = leaf
         return self._leaves[name]
 
+    def leaf(self, tensor: Tensor, name: str) -> Tensor:
+        """A tensor that is no parameter but asks for a gradient of its own."""
+        tensor.node = Accumulate(name, self.home)
+        return tensor
+
     def freed(self, info: Info) -> None:
         """Called when the last reference to a storage goes."""
         if self._rising:
@@ -149,6 +154,15 @@ class Tape:
         finally:
             self.module, self.regions = before
 
+    @contextmanager
+    def no_autocast(self) -> Iterator[None]:
+        """Inside an operation that autocast handled as a whole, its parts are left alone."""
+        before, self.autocast = self.autocast, None
+        try:
+            yield
+        finally:
+            self.autocast = before
+
     # what is saved
 
     def save(self, tensor: Tensor, operation: str) -> Slot:
@@ -171,9 +185,14 @@ class Tape:
         self._order += 1
         return Node(name, self._order, self.home, inputs, slots, backward)
 
-    def checkpoint(self, function: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
-        """Run `function` and keep only its input (non-reentrant checkpointing; keyword arguments stay alive too)."""
+    def checkpoint(self, function: Callable[[Tensor], Tensor], tensor: Tensor, others: Sequence[Tensor] = ()) -> Tensor:
+        """Run `function` and keep only its input (non-reentrant checkpointing; keyword arguments stay alive too).
+
+        `others` are tensors that the call takes by position: those are saved like the input.
+        """
         kept = self.save(tensor, "checkpoint")
+        for other in others:
+            self.save(other, "checkpoint")
         frame = Frame(lambda: function(_attached(kept)))
         self.frame = frame
         try:

@@ -16,6 +16,7 @@ from service.engine.autograd.tape import Tape
 from service.engine.saved_tensors.code.model import Facts, Model
 from service.engine.saved_tensors.code.registry import program
 from service.engine.saved_tensors.reasons import reason, source_of
+from service.engine.saved_tensors.units import units_of
 
 
 class Template(NamedTuple):
@@ -76,10 +77,11 @@ def inventory(architecture: Architecture, facts: Facts) -> Inventory:
         weights=facts.weights,
     )
     kinds = layer_kinds(architecture)
-    model = Model(tape, architecture, facts, kinds, kinds[0], tape.extent("kv", "g"), tape.extent("kv"))
-    written = program(architecture)
-    segments = written.segments(model)
-    loss = [written.run(model)]
+    units = units_of(architecture, facts.recomputed_layers)
+    model = Model(tape, architecture, facts, kinds, units, kinds[0])
+    model.heads, model.kv_heads = tape.extent("kv", "g"), tape.extent("kv")
+    segments = len(units) + 2
+    loss = [program(architecture)(model)]
     in_forward = tuple(tape.live.values())
     tape.leave_autocast()
     after = tuple(tape.live.values())

@@ -31,7 +31,9 @@ _REASONS = {
     "topk": "gradients are scattered back to the chosen entries",
     "scatter": "gradients are gathered by these indices",
     "div": "the derivative of a quotient needs numerator and denominator",
-    "sum": "",
+    "max": "the gradient goes to the place of the maximum",
+    "clamp": "the input says which elements were cut off",
+    "math": "",
 }
 _CHECKPOINT = "Chen et al., arXiv:1604.06174; torch/utils/checkpoint.py"
 _DERIVATIVES = "torch 2.13 tools/autograd/derivatives.yaml"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import parts
-from service.engine.saved_tensors.code.model import Model
+from service.engine.saved_tensors.code import decoder, moe, parts
+from service.engine.saved_tensors.code.model import Around, Model
 
 
-def attention(m: Model, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None) -> Tensor:
+def attention(m: Model, x: Tensor, at: Around) -> Tensor:
     """Separate projections, optional q/k norms over each head, rotary positions."""
     t, a = m.tape, m.architecture
     d, bias = t.extent("d"), a.attention_bias
@@ -19,9 +17,10 @@ def attention(m: Model, x: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None
         query = heads_of(m, query, m.heads, "q_norm")
         key = heads_of(m, m.linear(x, "k_proj", (*m.kv_heads, *d), bias=bias, label="key"), m.kv_heads, "k_norm")
         value = parts.to_heads(m.linear(x, "v_proj", (*m.kv_heads, *d), bias=bias, label="value"), m.kv_heads, d)
-        if m.kind.rotary:
-            query, key = parts.rotate(query, cos, sin, "rotated query"), parts.rotate(key, cos, sin, "rotated key")
-        out = parts.attention(m, query, key, value, mask, dropout=a.attention_dropout)
+        if m.kind.rotary and at.cos is not None and at.sin is not None:
+            query = parts.rotate(query, at.cos, at.sin, "rotated query")
+            key = parts.rotate(key, at.cos, at.sin, "rotated key")
+        out = parts.attention(m, query, key, value, at.mask, dropout=a.attention_dropout)
         out = parts.from_heads(out)
         return m.linear(out, "o_proj", x.shape[-1], bias=a.attention_out_bias, label="attention branch")
 
@@ -35,51 +34,23 @@ def heads_of(m: Model, x: Tensor, heads: tuple[str, ...], norm: str) -> Tensor:
     return ops.transpose(split, 1, 2)
 
 
-def layer(m: Model, x: Tensor, *, ids: Tensor, cos: Tensor, sin: Tensor, mask: Tensor | None) -> Tensor:
+def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
     """Pre-norm decoder layer."""
-    hidden = attention(m, parts.norm(m, x, "attention norm"), cos, sin, mask)
+    hidden = attention(m, parts.norm(m, x, "attention norm"), at)
     hidden = ops.add(x, hidden, "residual stream")
     residual = hidden
     hidden = parts.norm(m, hidden, "mlp norm")
-    hidden = parts.gated_mlp(m, hidden)
+    hidden = feed_forward(m, hidden)
     return ops.add(residual, hidden, "residual stream")
 
 
-def decoder(m: Model) -> Tensor:
-    """LlamaModel.forward."""
-    t = m.tape
-    embedded = embed(m)
-    ids = t.new(t.shape("s"), "int64", "position ids")
-    masks = {kind.attention: parts.causal_mask(m, sliding=kind.attention == "sliding") for kind in m.kinds}
-    cos, sin = parts.positions(m)
-    x = embedded
-    for index, kind in enumerate(m.kinds):
-        x = m.enter_layer(index, x)
-        x = m.checkpointed(partial(layer, m, ids=ids, cos=cos, sin=sin, mask=masks[kind.attention]), x)
-    x = m.leave_layers(x)
-    return parts.norm(m, x, "final norm")
-
-
-def embed(m: Model) -> Tensor:
-    """Token embeddings."""
-    t = m.tape
-    with t.part("embedding"):
-        table = m.vector("embedding table", t.extent("V"), t.extent("h"))
-        return ops.embedding(table, t.shape("b s"), "embedded tokens")
+def feed_forward(m: Model, x: Tensor) -> Tensor:
+    """Dense or routed, as the kind of layer says."""
+    if m.kind.mlp == "moe":
+        return moe.block(m, x)
+    return parts.gated_mlp(m, x) if m.architecture.gated else parts.plain_mlp(m, x)
 
 
 def causal_lm(m: Model) -> Tensor:
     """LlamaForCausalLM.forward with labels."""
-    hidden = decoder(m)
-    logits = head(m, hidden)
-    return parts.causal_lm_loss(m, logits)
-
-
-def head(m: Model, hidden: Tensor) -> Tensor:
-    """The projection to the vocabulary, through the embedding table when tied."""
-    t, a = m.tape, m.architecture
-    with t.part("head"):
-        name = "embedding table" if a.tied_embeddings else "head"
-        weight = m.vector(name, t.extent("V"), t.extent("h"))
-        bias = m.vector("head.bias", t.extent("V")) if a.head_bias else None
-        return ops.product(hidden, weight, bias, "logits")
+    return decoder.causal_lm(m, layer)

@@ -10,6 +10,7 @@ from service.engine.architecture import Architecture, LayerKind
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Extent, Tensor
 from service.engine.autograd.tape import Tape
+from service.engine.saved_tensors.units import Unit
 
 
 class Facts(NamedTuple):
@@ -21,8 +22,8 @@ class Facts(NamedTuple):
     autocast: bool
     #: "eager", "sdpa" or "flash"
     attention: str
-    #: whole layers are checkpointed
-    checkpoint: bool
+    #: how many layers are checkpointed whole
+    recomputed_layers: int
     #: symbols that equal 1
     ones: frozenset[str]
     #: a sequence as long as the sliding window: a mask is made even where none is needed otherwise
@@ -32,13 +33,25 @@ class Facts(NamedTuple):
     loss: str = "full"
     logits_dtype: str = "fp32"
     residual: str = ""
+    #: the base takes no gradients; adapters sit on `targets`
     frozen: bool = False
-    adapters: tuple[str, ...] = ()
+    targets: frozenset[str] = frozenset()
     adapter_dtype: str = "fp32"
     adapter_dropout: bool = False
-    compiled: bool = False
     #: heads wider than flash attention takes
     wide_heads: bool = False
+
+
+class Around(NamedTuple):
+    """What a layer is called with besides its input; a checkpointed call keeps it alive."""
+
+    mask: Tensor | None = None
+    cos: Tensor | None = None
+    sin: Tensor | None = None
+    #: other tensors that the call holds (position ids)
+    held: tuple[Tensor, ...] = ()
+    #: the mask is passed by position, so a checkpointed call saves it
+    by_position: bool = False
 
 
 @dataclass(slots=True)
@@ -49,30 +62,37 @@ class Model:
     architecture: Architecture
     facts: Facts
     kinds: tuple[LayerKind, ...]
+    units: tuple[Unit, ...]
     kind: LayerKind
+    recomputed: bool = False
     #: queries attend to as many heads of their own
     heads: Extent = ()
     kv_heads: Extent = ()
 
     def enter_layer(self, index: int, x: Tensor) -> Tensor:
-        """The next kind of layer begins: what flows into it belongs to it."""
-        self.kind = self.kinds[index]
-        return self._enter(1 + index, x)
+        """The next unit begins: what flows into it belongs to it."""
+        self.kind = self.kinds[self.units[index].kind]
+        self.recomputed = self.units[index].recomputed
+        return self.enter(1 + index, x)
 
     def leave_layers(self, x: Tensor) -> Tensor:
         """The layers end: what flows out belongs to the tail (final norm, head, loss)."""
-        return self._enter(1 + len(self.kinds), x)
+        return self.enter(1 + len(self.units), x)
 
-    def _enter(self, home: int, x: Tensor) -> Tensor:
+    def enter(self, home: int, x: Tensor) -> Tensor:
+        """Another segment begins: what flows into it belongs to it."""
         self.tape.enter(home, "forward")
         if x.storage is not None:
             x.storage.info.home = home
-            x.storage.info.label = "layer input" if home <= len(self.kinds) else "last layer's output"
+            x.storage.info.label = "layer input"
         return x
 
-    def checkpointed(self, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def checkpointed(self, layer: Callable[[Tensor], Tensor], x: Tensor, at: Around) -> Tensor:
         """Run one layer, checkpointed when the run says so."""
-        return self.tape.checkpoint(layer, x) if self.facts.checkpoint else layer(x)
+        if not self.recomputed:
+            return layer(x)
+        positional = (at.mask,) if at.by_position and at.mask is not None else ()
+        return self.tape.checkpoint(layer, x, positional)
 
     def linear(self, x: Tensor, name: str, out: Extent, *, bias: bool = False, label: str = "") -> Tensor:
         """A linear of the model, with its adapter when it is a target."""

@@ -21,6 +21,19 @@ def rms_norm(m: Model, x: Tensor, name: str) -> Tensor:
         return ops.mul(weight, ops.to(normal, x.dtype, f"{name} normalised"), f"{name} output")
 
 
+def late_rms_norm(m: Model, x: Tensor, name: str) -> Tensor:
+    """Olmo2RMSNorm, GptOssRMSNorm: as LlamaRMSNorm, but the weight is multiplied in fp32 and the result cast."""
+    with m.tape.part("norm", region="layernorm"):
+        weight = m.vector(f"{name}.weight", x.shape[-1])
+        if "rmsnorm" in m.facts.kernels:
+            return ops.fused_rms_norm(x, weight, f"{name} output")
+        wide = ops.to(x, "fp32", f"{name} input in fp32")
+        variance = ops.mean(ops.power(wide))
+        normal = ops.mul(wide, ops.rsqrt(ops.shift(variance), f"1/rms of {name}"), f"{name} normalised")
+        del wide
+        return ops.to(ops.mul(weight, normal, f"{name} output in fp32"), x.dtype, f"{name} output")
+
+
 def layer_norm(m: Model, x: Tensor, name: str, *, weight: bool = True, bias: bool = True) -> Tensor:
     """nn.LayerNorm: one kernel."""
     with m.tape.part("norm", region="layernorm"):
@@ -32,21 +45,51 @@ def layer_norm(m: Model, x: Tensor, name: str, *, weight: bool = True, bias: boo
         )
 
 
+def gemma_norm(m: Model, x: Tensor, name: str) -> Tensor:
+    """GemmaRMSNorm: everything in fp32, multiplied by 1 + weight, cast at the end."""
+    with m.tape.part("norm", region="layernorm"):
+        weight = m.vector(f"{name}.weight", x.shape[-1])
+        if "rmsnorm" in m.facts.kernels:
+            return ops.fused_rms_norm(x, weight, f"{name} output")
+        wide = ops.to(x, "fp32", f"{name} input in fp32")
+        scale = ops.rsqrt(ops.shift(ops.mean(ops.power(wide))), f"1/rms of {name}")
+        normal = ops.mul(wide, scale, f"{name} normalised")
+        del wide, scale
+        one_more = ops.shift(ops.to(weight, "fp32", "norm weight in fp32"), f"1 + weight of {name}")
+        normal = ops.mul(normal, one_more, f"{name} output in fp32")
+        return ops.to(normal, x.dtype, f"{name} output")
+
+
+#: families whose RMS norm is not written like Llama's
+NORMS = {
+    "gemma": gemma_norm,
+    "gemma2": gemma_norm,
+    "gemma3": gemma_norm,
+    "gemma3_text": gemma_norm,
+    "olmo2": late_rms_norm,
+    "olmo3": late_rms_norm,
+    "gpt_oss": late_rms_norm,
+}
+
+
 def norm(m: Model, x: Tensor, name: str) -> Tensor:
     """The model's own kind of norm."""
     kind = m.architecture.norm
     if kind == "rmsnorm":
-        return rms_norm(m, x, name)
+        return NORMS.get(m.architecture.code, rms_norm)(m, x, name)
     return layer_norm(m, x, name, weight=kind != "layernorm-no-weight", bias=kind == "layernorm")
 
 
-def positions(m: Model, symbol: str = "d", dtype: str | None = None) -> tuple[Tensor, Tensor]:
-    """cos and sin of rotary positions for one sequence, made in fp32 and cast to the dtype of the stream."""
+def positions(m: Model, symbol: str = "d", dtype: str | None = None, *, half: bool = False) -> tuple[Tensor, Tensor]:
+    """cos and sin of rotary positions for one sequence, made in fp32 and cast to the dtype of the stream.
+
+    `half` leaves them as one value a pair of elements.
+    """
     t = m.tape
     ids = t.new(t.shape("1 s 1"), "fp32", "position ids in fp32")
     angles = t.new(t.shape(f"1 s {symbol}2"), "fp32", "angles")
     del ids
-    both = t.new(t.shape(f"1 s {symbol}"), "fp32", "angles twice")
+    both = angles if half else t.new(t.shape(f"1 s {symbol}"), "fp32", "angles twice")
     made = []
     for name in ("cos", "sin"):
         raw = t.new(both.shape, "fp32", name)
@@ -82,6 +125,12 @@ def _rotate_half(x: Tensor) -> Tensor:
     return ops.cat((ops.scale(second, "negated half"), first), x.shape, "rotated halves")
 
 
+def rotate_part(x: Tensor, cos: Tensor, sin: Tensor, label: str, *, turned: Extent, rest: Extent) -> Tensor:
+    """Rotate the first elements of each head and join the rest to them (partial rotary positions)."""
+    first, others = ops.slice_of(x, turned), ops.slice_of(x, rest)
+    return ops.cat((rotate(first, cos, sin, label), others), x.shape, label)
+
+
 def to_heads(x: Tensor, heads: Extent, width: Extent) -> Tensor:
     """(b, s, heads·width) as (b, heads, s, width): a view."""
     return ops.transpose(ops.reshape(x, (*x.shape[:2], heads, width)), 1, 2)
@@ -96,7 +145,7 @@ def causal_mask(m: Model, *, sliding: bool = False, dtype: str | None = None) ->
     """The mask that transformers makes: floats for eager attention; none for sdpa, bools once a window is reached."""
     t = m.tape
     if m.facts.attention == "eager":
-        return t.new(t.shape("b 1 s t"), dtype or stream_dtype(m), "causal mask")
+        return t.new(t.shape("b 1 s s"), dtype or stream_dtype(m), "causal mask")
     if not (sliding and m.facts.window_reached):
         return None
     return bool_mask(m)
@@ -105,8 +154,8 @@ def causal_mask(m: Model, *, sliding: bool = False, dtype: str | None = None) ->
 def bool_mask(m: Model) -> Tensor:
     """A bool mask of one sequence, seen by every sequence of the batch."""
     t = m.tape
-    one = t.new(t.shape("1 1 s t"), "bool", "causal mask")
-    return Tensor(t, one.storage, t.shape("b 1 s t"), (0, *one.strides[1:]), "bool")
+    one = t.new(t.shape("1 1 s s"), "bool", "causal mask")
+    return Tensor(t, one.storage, t.shape("b 1 s s"), (0, *one.strides[1:]), "bool")
 
 
 def attention(
@@ -144,15 +193,17 @@ def _repeated(m: Model, x: Tensor) -> Tensor:
 
 def eager_attention(
     m: Model, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, upcast: bool,
-    softcap: bool,
+    softcap: bool, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Scores, mask, softmax (in fp32 when `upcast`), dropout and the product with the values."""
+    """Scores, bias, mask, softmax (in fp32 when `upcast`), dropout and the product with the values."""
     keys, values = _repeated(m, key), _repeated(m, value)
     weights = ops.scale(ops.matmul(query, ops.transpose(keys, 2, 3), "attention scores"), "scaled scores")
     if softcap:
         weights = ops.scale(weights, "scores over the cap")
         weights = ops.tanh(weights, "capped scores (tanh)")
         weights = ops.scale(weights, "capped scores")
+    if bias is not None:
+        weights = ops.add(weights, bias, "scores with position bias")
     if mask is not None:
         weights = ops.add(weights, mask, "masked scores")
     weights = ops.softmax(weights, "attention probabilities", dtype="fp32" if upcast else None)

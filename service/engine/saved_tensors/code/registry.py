@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from service.engine.architecture import Architecture
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import llama
+from service.engine.saved_tensors.code import (
+    bert,
+    bloom,
+    deepseek,
+    falcon,
+    gemma,
+    gpt2,
+    gpt_neox,
+    gpt_oss,
+    llama,
+    olmo2,
+    opt,
+    phi3,
+    t5,
+)  # fmt: skip
 from service.engine.saved_tensors.code.model import Model
 
+Program = Callable[[Model], Tensor]
 
-class Program(NamedTuple):
-    """Forward up to the loss, and into how many segments it cuts the model."""
-
-    run: Callable[[Model], Tensor]
-    segments: Callable[[Model], int]
-
-
-def front_layers_tail(model: Model) -> int:
-    """One segment before the layers, one a kind of layer, one after."""
-    return len(model.kinds) + 2
-
-
-LLAMA = Program(llama.causal_lm, front_layers_tail)
-
-PROGRAMS: Mapping[str, Program] = {}
+#: forward up to the loss, by the name of the modelling code
+PROGRAMS: Mapping[str, Program] = {
+    "bert": bert.masked_lm,
+    "bloom": bloom.causal_lm,
+    "deepseek_v2": deepseek.causal_lm,
+    "deepseek_v3": deepseek.causal_lm,
+    "falcon": falcon.causal_lm,
+    "gemma": gemma.causal_lm,
+    "gemma2": gemma.causal_lm,
+    "gemma3": gemma.causal_lm,
+    "gemma3_text": gemma.causal_lm,
+    "gpt2": gpt2.causal_lm,
+    "gpt_neox": gpt_neox.causal_lm,
+    "gpt_oss": gpt_oss.causal_lm,
+    "olmo2": olmo2.causal_lm,
+    "olmo3": olmo2.causal_lm,
+    "opt": opt.causal_lm,
+    "phi3": phi3.causal_lm,
+    "t5": t5.seq2seq_lm,
+    "mt5": t5.seq2seq_lm,
+}
 
 
 def program(architecture: Architecture) -> Program:
     """The program of a model; Llama's for what has none of its own."""
-    return PROGRAMS.get(architecture.code, LLAMA)
+    return PROGRAMS.get(architecture.code, llama.causal_lm)

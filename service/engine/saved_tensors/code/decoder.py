@@ -1,0 +1,80 @@
+"""What decoders share around their layers: embedding, positions, masks, head and loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from service.engine.autograd import ops
+from service.engine.autograd.storage import Tensor
+from service.engine.saved_tensors.code import parts
+from service.engine.saved_tensors.code.model import Around, Model
+
+
+class Layer(Protocol):
+    """One decoder layer of a family."""
+
+    def __call__(self, m: Model, x: Tensor, *, at: Around) -> Tensor: ...
+
+
+Rotary = Callable[[Model], tuple[Tensor | None, Tensor | None]]
+
+
+def embed(m: Model, width: str = "h") -> Tensor:
+    """Token embeddings."""
+    t = m.tape
+    with t.part("embedding"):
+        table = m.vector("embedding table", t.extent("V"), t.extent(width))
+        return ops.embedding(table, t.shape("b s"), "embedded tokens")
+
+
+def rotary(m: Model) -> tuple[Tensor | None, Tensor | None]:
+    """cos and sin where the model has rotary positions."""
+    if m.architecture.position != "rope":
+        return None, None
+    return parts.positions(m)
+
+
+def decoder(
+    m: Model, layer: Layer, *, positions: Rotary = rotary, scaled: bool = False, dropout: float = 0.0,
+    mask: Callable[[Model], Tensor | None] | None = None,
+) -> Tensor:  # fmt: skip
+    """Forward of a decoder: embedded tokens (`scaled` by a constant), masks, positions, layers, final norm."""
+    t = m.tape
+    embedded = embed(m)
+    ids = t.new(t.shape("s"), "int64", "position ids")
+    if mask is not None:
+        masks: dict[str, Tensor | None] = dict.fromkeys(("full", "sliding"), mask(m))
+    else:
+        masks = {kind.attention: parts.causal_mask(m, sliding=kind.attention == "sliding") for kind in m.kinds}
+    x = ops.scale(embedded, "scaled embedding") if scaled else embedded
+    x = ops.dropout(x, dropout, "embedding dropout")
+    cos, sin = positions(m)
+    x = through_layers(m, layer, x, {name: Around(made, cos, sin, (ids,)) for name, made in masks.items()})
+    return parts.norm(m, x, "final norm") if m.architecture.final_norm else x
+
+
+def through_layers(m: Model, layer: Layer, x: Tensor, around: dict[str, Around]) -> Tensor:
+    """One layer of every unit, each in a segment of its own."""
+    for index in range(len(m.units)):
+        x = m.enter_layer(index, x)
+        at = around[m.kind.attention]
+        x = m.checkpointed(partial(layer, m, at=at), x, at)
+    return m.leave_layers(x)
+
+
+def head(m: Model, hidden: Tensor) -> Tensor:
+    """The projection to the vocabulary, through the embedding table when tied."""
+    t, a = m.tape, m.architecture
+    with t.part("head"):
+        name = "embedding table" if a.tied_embeddings else "head"
+        weight = m.vector(name, t.extent("V"), hidden.shape[-1])
+        bias = m.vector("head.bias", t.extent("V")) if a.head_bias else None
+        return ops.product(hidden, weight, bias, "logits")
+
+
+def causal_lm(m: Model, layer: Layer, *, scaled: bool = False) -> Tensor:
+    """A decoder with head and loss."""
+    logits = head(m, decoder(m, layer, scaled=scaled))
+    return parts.causal_lm_loss(m, logits)

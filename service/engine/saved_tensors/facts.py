@@ -1,0 +1,61 @@
+"""Which facts of a run decide what tensors exist."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from service.engine.saved_tensors.code.model import Facts
+from service.engine.stage import Prepared
+
+#: widest head that flash attention takes
+FLASH_MAX_HEAD = 256
+
+
+def facts_of(prepared: Prepared, *, one_sequence: bool) -> Facts:
+    """The facts of this run; `one_sequence` says that its micro-batch is 1."""
+    a, run, recipe = prepared.architecture, prepared.run, prepared.recipe
+    ones = set()
+    if one_sequence:
+        ones.add("b")
+    if a.kv_heads == 1:
+        ones.add("kv")
+    if a.heads == a.kv_heads or a.mla is not None:
+        ones.add("g")
+    gathered = prepared.layout.shard == "parameters"
+    full = run.recompute.kind == "full"
+    return Facts(
+        stack=prepared.stack.name,
+        compute=recipe.compute,
+        weights=_weights(prepared),
+        autocast=recipe.casts and not gathered and recipe.compute != "fp32",
+        attention="eager" if a.attention_softcap and run.attention == "sdpa" else run.attention,
+        recomputed_layers=(a.layers if run.recompute.full_layers is None else run.recompute.full_layers) if full else 0,
+        ones=frozenset(ones),
+        window_reached=a.sliding_window is not None and run.sequence_length >= a.sliding_window,
+        gradients=gradients_of(prepared),
+        kernels=run.kernels,
+        loss=run.loss,
+        logits_dtype=run.logits_dtype,
+        residual=run.residual_dtype or "",
+        frozen=recipe.frozen_base,
+        targets=frozenset(recipe.lora_targets) if recipe.frozen_base else frozenset(),
+        adapter_dtype=recipe.adapter_dtype,
+        adapter_dropout=run.lora_dropout > 0,
+        wide_heads=a.head_dim > FLASH_MAX_HEAD,
+    )
+
+
+def _weights(prepared: Prepared) -> str:
+    """dtype in which modules see their weights: gathered ones come in the compute dtype, a frozen base as well."""
+    recipe = prepared.recipe
+    if recipe.frozen_base or (recipe.casts and prepared.layout.shard == "parameters"):
+        return recipe.compute
+    return recipe.weights
+
+
+def gradients_of(prepared: Prepared) -> str:
+    """Whether weight gradients stay as backward makes them, join ones that wait, or are the sharding's business."""
+    if prepared.layout.shard == "parameters":
+        return "unseen"
+    waiting = prepared.stack.gradients_persist or bool(np.max(prepared.run.micro_batches) > 1)
+    return "added" if waiting else "kept"
