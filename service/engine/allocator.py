@@ -109,3 +109,14 @@ def others(line: Timeline) -> Int:
             largest = maximum(largest, line.terms["working"][INSTANTS.index(name)])
         total, most = total + largest, maximum(most, largest)
     return minimum(total - most, line.peak())
+
+
+def slack_bounds(allocated: int, reserved: int, layout: Layout, run: Run, stack: Stack) -> tuple[int, int]:
+    """Least and most slack in bytes that the named habits allow around what was predicted."""
+    base = base_permille(run, stack)
+    spread = HABITS[stack.name].gradients.high > 0 or HABITS[stack.name].others.high > 0
+    predicted = max(reserved - allocated, 0)
+    graphs = int(cuda_graphs(layout, run))
+    least = allocated * base.low // THOUSAND
+    most = max(allocated * base.high // THOUSAND + graphs, predicted * 2 if spread else 0)
+    return min(least, predicted), max(most, predicted)

@@ -1,10 +1,18 @@
-"""How sure an answer is: an interval around each level of memory, per stack."""
+"""How sure an answer is: an 80 % interval around each level of memory, from the residuals of measured runs."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from service.engine.allocator import slack_bounds
+from service.engine.layout import Layout
+from service.engine.residuals import POOLED, RESIDUALS
+from service.engine.run import Run
+from service.engine.runtime import beside_torch_bounds
 from service.engine.stacks import Stack
+
+LEVELS = ("allocated", "reserved", "device")
+THOUSAND = 1000
 
 
 class Interval(NamedTuple):
@@ -14,15 +22,32 @@ class Interval(NamedTuple):
     high: int
 
 
-#: Low and high in thousandths of the prediction, before residuals of measured runs replace them.
-PRIOR_PERMILLE = {
-    "allocated": (920, 1080),
-    "reserved": (880, 1150),
-    "device": (850, 1250),
-}
+def intervals(values: dict[str, int], memory_bytes: int, layout: Layout, run: Run, stack: Stack) -> dict[str, Interval]:
+    """The interval of every level, given the predicted bytes of each.
+
+    A level with fewer than ten measured cases of the stack takes the level below, widened by the bounds of the named
+    quantities between them. Nothing a device shows is more than its memory.
+    """
+    found: dict[str, Interval] = {}
+    for index, level in enumerate(LEVELS):
+        residual = RESIDUALS[stack.name].get(level)
+        if residual is not None or index == 0:
+            low, high = (residual or POOLED[level])[:2]
+            value = values[level]
+            found[level] = Interval(value * low // THOUSAND, value * high // THOUSAND)
+        else:
+            below = found[LEVELS[index - 1]]
+            if level == "reserved":
+                least, most = slack_bounds(values["allocated"], values["reserved"], layout, run, stack)
+            else:
+                least, most = beside_torch_bounds(layout, run, stack)
+            found[level] = Interval(below.low + least, below.high + most)
+    device = found["device"]
+    found["device"] = Interval(min(device.low, memory_bytes), min(device.high, memory_bytes))
+    return found
 
 
-def interval(level: str, value: int, stack: Stack) -> Interval:
-    """The interval of one level around a predicted value."""
-    low, high = PRIOR_PERMILLE[level]
-    return Interval(value * low // 1000, value * high // 1000)
+def rests_on(stack: Stack) -> int:
+    """Measured cases of `device` (or, without enough of them, of the highest level that has them) of a stack."""
+    table = RESIDUALS[stack.name]
+    return next((table[level].cases for level in reversed(LEVELS) if level in table), 0)

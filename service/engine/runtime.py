@@ -80,3 +80,15 @@ def runtime(
     room = gpu.memory_bytes - base - groups - allocated
     cached = minimum(slack(line, layout, run, stack), where(room > firm, room, firm))
     return Runtime(base, groups, cached, firm)
+
+
+def beside_torch_bounds(layout: Layout, run: Run, stack: Stack) -> tuple[int, int]:
+    """Least and most that context and communicators take, in bytes, for one layout of plain degrees."""
+    base, count = context(stack, run), int(communicator_count(layout))
+    low, high = base.low, base.high
+    if count:
+        low += FIRST_COMMUNICATOR.low + (count - 1) * NEXT_COMMUNICATOR.low
+        high += FIRST_COMMUNICATOR.high + (count - 1) * NEXT_COMMUNICATOR.high
+    if int(layout.ep) > 1 and run.moe_dispatcher == "all-to-all":
+        high += ALL_TO_ALL.high
+    return low, high

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from service.engine import transients
 from service.engine.architecture import Architecture
 from service.engine.hardware import Gpu
-from service.engine.intervals import Interval, interval
+from service.engine.intervals import Interval, intervals
 from service.engine.layout import Layout
 from service.engine.ledger import INSTANTS, TERMS, Bundle, TermName
 from service.engine.parameters import count
@@ -205,15 +205,11 @@ def size(
         whole_model=whole_model(prepared, whole_recompute or run.recompute),
         stages=stages,
         fullest=chosen,
-        intervals={
-            level: interval(level, value, stack)
-            for level, value in (
-                ("allocated", peak.allocated_bytes),
-                ("reserved", peak.reserved_bytes),
-                ("device", peak.device_bytes),
-            )
-        },
-    )
+        intervals=intervals(
+            {"allocated": peak.allocated_bytes, "reserved": peak.reserved_bytes, "device": peak.device_bytes},
+            gpu.memory_bytes, layout, run, stack,
+        ),
+    )  # fmt: skip
 
 
 def trainable_parameters(prepared: Prepared) -> int:
