@@ -28,8 +28,8 @@ def create_app(settings: Settings | None = None) -> Service:
     database = Database(settings)
     attach(app, settings, database)
     catalog.attach(app, database)
-    api = openapi.create_api(app)
     http.register(app)
+    api = openapi.create_api(app)
     for blueprint in (sizings.blueprint, catalog.blueprint):
         api.register_blueprint(blueprint)
     app.register_blueprint(health.blueprint)

@@ -29,6 +29,7 @@ def readyz() -> Response:
     checks: dict[str, str] = {}
     try:
         with database().reading() as session:
+            session.connection()
             checks["database"] = "ok"
             for name, check in _CHECKS.items():
                 checks[name] = check(session)

@@ -14,7 +14,10 @@ from werkzeug.exceptions import HTTPException
 
 from service.errors import (
     BodyTooLarge,
+    FieldError,
     InvalidInput,
+    MalformedBody,
+    NotFound,
     ServiceError,
     TrainmemError,
     Unavailable,
@@ -42,6 +45,7 @@ def register(app: Flask) -> None:
     """Give `app` the handlers of this module."""
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY_BYTES
     app.before_request(_start)
+    app.before_request(_check_address)
     app.before_request(_check_body)
     app.after_request(_finish)
     for kind in (TrainmemError, HTTPException, *_NO_DATABASE, Exception):
@@ -59,6 +63,19 @@ def _start() -> None:
     g.started_s = time.perf_counter()
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=g.request_id)
+
+
+def _check_address() -> None:
+    """Refuse what no address of ours has: U+0000, which a database cannot compare, and a parameter given twice."""
+    if "\0" in request.path:
+        raise NotFound("No address has the character U+0000.")
+    if any("\0" in name + text for name, text in request.args.items(multi=True)):
+        raise MalformedBody("The query has the character U+0000, which no name or text needs.")
+    if twice := [name for name, texts in request.args.lists() if len(texts) > 1]:
+        raise InvalidInput(
+            FieldError(f"/{name}", f"{name} is given twice", " and ".join(request.args.getlist(name)), "each key once")
+            for name in twice
+        )
 
 
 def _check_body() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Collection, Iterator
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 import marshmallow as ma
-from flask import Flask, Response
+from flask import Flask, Response, request
 from flask_smorest import Api, Blueprint
 from marshmallow import fields
 from werkzeug.exceptions import HTTPException
 
 from service import __version__, http
+from service.engine.errors import nearest
 from service.errors import FieldError, InvalidInput
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -50,8 +52,9 @@ class ProblemApi(Api):
 
     def handle_http_exception(self, error: HTTPException) -> Response:
         """Werkzeug's errors as everywhere; what webargs found wrong in a query becomes our own errors."""
-        if messages := getattr(error, "data", {}).get("messages"):
-            return http.handle(InvalidInput(_field_errors(messages)))
+        found = getattr(error, "data", {})
+        if "messages" in found:
+            return http.handle(InvalidInput(_field_errors(found["messages"], found["schema"].fields)))
         return http.handle(error)
 
     def _register_responses(self) -> None:
@@ -89,11 +92,15 @@ def create_api(app: Flask) -> ProblemApi:
     return ProblemApi(app)
 
 
-def _field_errors(messages: dict[str, Any]) -> list[FieldError]:
-    """webargs' {location: {field: [text]}} as our errors."""
-    found = []
-    for members in messages.values():
-        for name, texts in members.items():
-            for text in texts if isinstance(texts, list) else [str(texts)]:
-                found.append(FieldError(f"/{name}", f"{name}: {text}"))
-    return found
+def _field_errors(messages: dict[str, dict[str, Any]], known: Collection[str]) -> Iterator[FieldError]:
+    """webargs' {location: {name: [text]}} as our errors, with what was read and the nearest right name."""
+    for name, texts in itertools.chain.from_iterable(members.items() for members in messages.values()):
+        given = request.args.get(name)
+        if name not in known:
+            yield FieldError(
+                f"/{name}", f"{name} is not a parameter here", given, ", ".join(known), nearest(name, known)
+            )
+            continue
+        for text in texts:
+            sentence = str(text).rstrip(".")
+            yield FieldError(f"/{name}", f"{name}: {sentence[:1].lower()}{sentence[1:]}", given)

@@ -81,10 +81,17 @@ def _page(
     catalog: Catalog, facts: Mapping[str, Any], query: dict[str, Any], shape: Callable[[Any], dict[str, Any]]
 ) -> Response:
     found = search(cast(Any, facts), query["q"]) if query.get("q") else list(facts.values())
-    start = cursors.decode(query["cursor"], int)[0] if "cursor" in query else 0
+    start = _start(query["cursor"]) if "cursor" in query else 0
     end = start + query["limit"]
     following = cursors.encode(end) if end < len(found) else None
     return _tagged(catalog, {"items": [shape(fact) for fact in found[start:end]], "next": following})
+
+
+def _start(cursor: str) -> int:
+    (start,) = cursors.decode(cursor, int)
+    if start < 0:
+        raise cursors.unreadable(cursor)
+    return int(start)
 
 
 def _tagged(catalog: Catalog, document: dict[str, Any]) -> Response:

@@ -36,7 +36,6 @@ MOMENTS = {
     "backward_end": "end of backward",
     "optimizer_step": "optimizer step",
 }
-BAR_WIDTH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +56,7 @@ class TermRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A term in the bar: from `x`, `width` wide, of BAR_WIDTH."""
+    """A term in the bar: from `x`, `width` wide, in percent of the bar."""
 
     number: int
     term: str
@@ -69,7 +68,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One GPU: what is on it, how much may be, and how much there is."""
+    """One GPU: what is on it, how much may be, and how much there is. Places are in percent of the bar's width."""
 
     segments: tuple[Segment, ...]
     usable_x: float
@@ -109,7 +108,7 @@ def bar(sizing: Mapping[str, Any]) -> Bar:
     memory, usable = sizing["gpu"]["memory_bytes"], sizing["per_gpu"]["usable_bytes"]
     rows = term_rows(sizing)
     needed = sum(row.gpu_bytes for row in rows)
-    scale = BAR_WIDTH / (max(memory, needed) or 1)
+    scale = 100 / (max(memory, needed) or 1)
     segments, x = [], 0.0
     for row in rows:
         if row.gpu_bytes:

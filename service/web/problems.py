@@ -43,6 +43,17 @@ def marked(command: str, error: InvalidInput) -> Marked | None:
     return Marked(tuple(part for part in parts if part[0]))
 
 
+def repairs(command: str, error: InvalidInput) -> dict[tuple[int | None, str], str]:
+    """The command with one suggestion taken, by (position, suggestion), so that a person need only press it."""
+    text = read_command(command).text
+    repaired: dict[tuple[int | None, str], str] = {}
+    for one in error.errors:
+        if one.position is not None and one.given and text.startswith(one.given, one.position):
+            before, after = text[: one.position], text[one.position + len(one.given) :]
+            repaired |= {(one.position, word): f"{before}{word}{after}" for word in one.suggestions}
+    return repaired
+
+
 def asked(form: Mapping[str, Any]) -> dict[str, str]:
     """What a form sent, without the fields that were left empty."""
     return {name: text for name, text in form.items() if text.strip()}

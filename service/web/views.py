@@ -119,6 +119,7 @@ def _refused(asked: dict[str, str], error: InvalidInput) -> tuple[str, int]:
     told: dict[str, Any] = {"errors": found, "told": error.errors, "elsewhere": elsewhere}
     if "command" in asked:
         told["marked"] = problems.marked(asked["command"], error)
+        told["repairs"] = problems.repairs(asked["command"], error)
     return render_template("calculator.html", **{**_form(asked), **told}), 422
 
 
@@ -127,7 +128,6 @@ def _tables(sizing: dict[str, Any]) -> dict[str, Any]:
         "rows": present.term_rows(sizing),
         "bar": present.bar(sizing),
         "inputs": list(present.inputs(sizing)),
-        "BAR_WIDTH": present.BAR_WIDTH,
     }
 
 
