@@ -101,11 +101,8 @@ def module_text(made: dict[tuple[str, str], Bounds]) -> str:
     """The Python module that the engine imports."""
     lines = [HEADER + "RESIDUALS: dict[str, dict[str, Residual]] = {"]
     for stack in STACKS:
-        lines.append(f'    "{stack}": {{')
-        for level in LEVELS:
-            if (stack, level) in made:
-                lines.append(f'        "{level}": Residual{tuple(made[stack, level])},')
-        lines.append("    },")
+        rows = [f'        "{x}": Residual{tuple(made[stack, x])},' for x in LEVELS if (stack, x) in made]
+        lines += [f'    "{stack}": {{', *rows, "    },"] if rows else [f'    "{stack}": {{}},']
     lines += ["}", "", "#: over all stacks, for those with few cases", "POOLED: dict[str, Residual] = {"]
     lines += [f'    "{level}": Residual{tuple(made[POOLED, level])},' for level in LEVELS]
     return "\n".join([*lines, "}", ""])

@@ -11,9 +11,8 @@ from service.catalog.resolve import resolve_gpus, resolve_model
 from service.engine.errors import InvalidInput
 from service.engine.size import Sizing, StageSizing
 from service.requests.schemas import load_request
-from service.sizings.answer import DEFAULT_GPU
 from service.sizings.asking import ask
-from service.sizings.inputs import settle
+from service.sizings.inputs import DEFAULT_GPU, settle
 
 
 class Prediction(NamedTuple):

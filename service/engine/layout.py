@@ -102,8 +102,29 @@ def impossible(architecture: Architecture, layout: Layout) -> Iterator[FieldErro
             "/tp", f"MLP width {width} cannot be split over tp={tp}", str(tp), f"a divisor of {width}",
             _nearest_degrees(width, tp),
         )  # fmt: skip
+    yield from _impossible_sharding(layout, int(layout.dp) * cp)
     yield from _impossible_pipeline(architecture, layout, pp)
     yield from _impossible_experts(architecture, layout, tp * cp * int(layout.dp), ep)
+
+
+def _impossible_sharding(layout: Layout, data_ranks: int) -> Iterator[FieldError]:
+    degree = layout.shard_degree
+    if degree is not None and data_ranks % int(degree):
+        yield FieldError(
+            "/shard_degree", f"shard_degree={degree} does not divide the dp·cp = {data_ranks} data-parallel ranks",
+            str(degree), f"a divisor of {data_ranks}", _nearest_degrees(data_ranks, int(degree)),
+        )  # fmt: skip
+
+
+def impossible_sequence(layout: Layout, sequence_length: int) -> Iterator[FieldError]:
+    """Context parallelism cuts a sequence into equal parts."""
+    cp = int(layout.cp)
+    if sequence_length % cp:
+        near = _nearest_degrees(sequence_length, cp)
+        yield FieldError(
+            "/cp", f"a sequence of {sequence_length} tokens cannot be cut into cp={cp} equal parts", str(cp),
+            f"a divisor of {sequence_length}", near,
+        )  # fmt: skip
 
 
 def _impossible_pipeline(architecture: Architecture, layout: Layout, pp: int) -> Iterator[FieldError]:

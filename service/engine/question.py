@@ -9,7 +9,7 @@ from service.engine.architecture import Architecture
 from service.engine.elementwise import Int, maximum
 from service.engine.errors import FieldError, nearest
 from service.engine.hardware import Gpu
-from service.engine.layout import Layout, Shard, impossible
+from service.engine.layout import Layout, Shard, impossible, impossible_sequence
 from service.engine.run import Recompute, Run
 from service.engine.size import Sizing, size
 from service.engine.stacks import RecipeRequest, Stack, recipe
@@ -179,3 +179,4 @@ def refusals(question: Question, layout: Layout) -> Iterator[FieldError]:
             ("optimizer", "none"),
         )  # fmt: skip
     yield from impossible(question.architecture, layout)
+    yield from impossible_sequence(layout, question.run.sequence_length)

@@ -20,9 +20,7 @@ from service.engine.size import Sizing
 from service.requests.request import SizingRequest
 from service.sizings import render, solving, words
 from service.sizings.asking import Asked, ask
-from service.sizings.inputs import Input, settle
-
-DEFAULT_GPU = "H100"
+from service.sizings.inputs import DEFAULT_GPU, Input, settle
 
 
 class Answered(NamedTuple):

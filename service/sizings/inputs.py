@@ -53,6 +53,7 @@ DEFAULTS: dict[str, Any] = {
 }
 LORA_DEFAULTS: dict[str, Any] = {"lora_rank": 16, "lora_targets": "all-linear", "adapter_dtype": "fp32"}
 MOST_DEFAULT_SEQUENCE = 8192
+DEFAULT_GPU = "H100"
 
 
 class Input(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from service.engine.advice import unwise
 from service.engine.question import Plan
 from service.engine.recommend import Recommendation, Shortfall
 from service.engine.size import Sizing
@@ -100,12 +101,8 @@ def confidence(sizing: Sizing) -> tuple[str, str]:
 
 def warnings(made: Plan, sizing: Sizing, inputs: Mapping[str, Input]) -> Iterator[tuple[str, str]]:
     """Layouts that run but are unwise, and inputs that were read in a way worth knowing."""
-    layout, gpu = made.layout, sizing.gpu
-    if int(layout.tp) > gpu.scale_up_domain:
-        yield (
-            "tensor_parallel_across_nodes",
-            f"tp={layout.tp} reaches beyond the {gpu.scale_up_domain} GPUs that share a fast link",
-        )
+    gpu = sizing.gpu
+    yield from unwise(sizing.architecture, made.layout, sizing.run, gpu)
     if inputs["precision"].source == "gpu":
         yield "no_bf16", f"{gpu.name} has no bf16 matrix units: fp16-mixed was taken"
     longest = sizing.architecture.max_positions
