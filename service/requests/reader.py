@@ -9,7 +9,7 @@ from typing import Any
 from service.engine.errors import FieldError, nearest
 from service.engine.units import BINARY_SUFFIXES, DECIMAL_SUFFIXES
 from service.requests.bare_words import CHOICES_ALONE, Reading, assigned, gpu_reading, recognise
-from service.requests.gpu_words import SIZE, is_bare, read_gpu
+from service.requests.gpu_words import SIZE, is_bare, looks_like_device, read_gpu
 from service.requests.keys import KEYS, KNOWN_KEYS, MOST_ERRORS, find_key, nearest_keys
 from service.requests.objects import shown
 from service.requests.shorthands import SHORTHANDS, contradictions, key_named
@@ -160,7 +160,7 @@ class Reader:
     def _bare(self, at: int) -> int:
         token = self.line[at]
         if "model" in self.request:
-            near = (f"seq={token.text}",) if _LENGTH.fullmatch(token.text) else _nearest_words(token.text)
+            near = _nearest_words(token.text)
             model = shown(self.request["model"])
             self._refuse(token, f"is not understood; the model is {model}", allowed="key=value", suggestions=near)
             return at + 1
@@ -249,4 +249,9 @@ def placed(error: FieldError, position: int) -> FieldError:
 
 
 def _nearest_words(word: str) -> tuple[str, ...]:
+    """What a word that is left over may have meant."""
+    if looks_like_device(f"rtx{word}"):
+        return (f"gpu={word}",)
+    if _LENGTH.fullmatch(word):
+        return (f"seq={word}",)
     return nearest_keys(word.partition(":")[0], text=True) or nearest(word, CHOICES_ALONE)

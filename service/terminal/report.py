@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +18,7 @@ from service.terminal.wording import gpus_text, layout_text, moment_text, money_
 
 VERDICT_STYLES = {"fits": "bold green", "tight": "bold yellow", "does_not_fit": "bold red"}
 MOST_ROWS = 5
+MOST_COMPARED = 16
 LABEL_WIDTH = 9
 #: From here on the reason for a term stands in the table, not below it.
 WIDE = 96
@@ -45,7 +47,7 @@ def write_sizing(sizing: Sizing, console: Console) -> None:
     _write_lines("Floor", _floor(sizing), console)
     _write_table("To use less", levers_table, sizing["levers"], console)
     _write_table("Other layouts", alternatives_table, recommendation["alternatives"], console)
-    _write_table("Compared", comparison_table, sizing["comparison"], console)
+    _write_table("Compared", comparison_table, _ranked(sizing), console, most=MOST_COMPARED)
     _write_lines("Time", _time(sizing), console)
     _write_lines("Assumed", assumptions(sizing["inputs"]), console)
     _write_lines("Warning", [warning["message"] for warning in sizing["warnings"]], console, style="bold yellow")
@@ -82,13 +84,16 @@ def _peak(sizing: Sizing) -> list[str]:
     per_gpu = sizing["per_gpu"]
     peak, left = per_gpu["peak"], per_gpu["headroom_bytes"]
     room = f"{format_gib(left)} left" if left >= 0 else f"{format_gib(-left)} too much"
-    likely = f"{format_gib(peak['low_bytes'])} to {format_gib(peak['high_bytes'])}"
+    certainty = f"{peak['confidence']} confidence: {peak['because']}"
     lines = [
         f"{moment_text(per_gpu)}: needs {format_gib(peak['needed_bytes'])} of {format_gib(per_gpu['usable_bytes'])} "
-        f"usable, {room}",
-        f"nvidia-smi shows {format_gib(peak['device_bytes'])} ({likely}; {peak['confidence']} confidence: "
-        f"{peak['because']})",
+        f"usable, {room}"
     ]
+    if per_gpu["fits"]:
+        likely = f"{format_gib(peak['low_bytes'])} to {format_gib(peak['high_bytes'])}"
+        lines.append(f"nvidia-smi shows {format_gib(peak['device_bytes'])} ({likely}; {certainty})")
+    else:
+        lines.append(certainty)
     return [*lines, f"{format_gib(per_gpu['host_bytes'])} in host memory per GPU"] if per_gpu["host_bytes"] else lines
 
 
@@ -146,9 +151,24 @@ def _write_lines(
             console.print(Text.assemble(label, part), no_wrap=True, crop=False)
 
 
-def _write_table(heading: str, table: Callable[[Rows], Table], rows: Rows | None, console: Console) -> None:
-    """At most MOST_ROWS rows, best first, under a heading, and a blank line above."""
+def _ranked(sizing: Sizing) -> Rows:
+    """The GPUs compared, those that hold the run first, and then as the goal ranks them."""
+    goal = sizing["inputs"].get("goal", {}).get("value")
+
+    def rank(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+        first = {"cost": float((row["cost"] or {}).get("usd", inf)), "time": row["step_s"] or inf}.get(goal, 0.0)
+        return not row["fits"], first, row["gpus"] or inf
+
+    return sorted(sizing["comparison"] or [], key=rank)
+
+
+def _write_table(
+    heading: str, table: Callable[[Rows], Table], rows: Rows | None, console: Console, *, most: int = MOST_ROWS
+) -> None:
+    """At most so many rows, best first, under a heading, and a blank line above."""
     if rows:
         console.print()
         console.print(Text(heading, "bold"))
-        console.print(table(rows[:MOST_ROWS]))
+        console.print(table(rows[:most]))
+        if len(rows) > most:
+            console.print(Text(f"and {len(rows) - most} more (--json lists them)", "dim"))

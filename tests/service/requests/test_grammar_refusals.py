@@ -21,6 +21,7 @@ def errors_of(text: str) -> list[FieldError]:
         ("70B sqe:8k", "/command", 4, "sqe:8k", "seq"),
         ("70B batch_size=8", "/batch_size", 4, "batch_size", "micro_batch"),
         ("70B 8k", "/command", 4, "8k", "seq=8k"),
+        ("70B 4090", "/command", 4, "4090", "gpu=4090"),
         ("8192 70B", "/command", 0, "8192", "seq=8192"),
         ("70B seq=8k instruct", "/command", 11, "instruct", None),
         ("70B seq=8,192", "/sequence_length", 8, "8,192", "8192"),

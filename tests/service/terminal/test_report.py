@@ -93,3 +93,21 @@ def test_a_bar_that_overflows_shows_how_far() -> None:
     # 32 GiB on a card of 20 GiB with 19 GiB usable, in 64 columns of half a GiB.
     bar = memory_bar(sizing("does-not-fit")["per_gpu"], 20 * GIB, width=64)
     assert bar.plain == "█" * 38 + "│" + "█" * 25
+
+
+def test_gpus_are_compared_by_the_goal_those_that_hold_the_run_first() -> None:
+    wide = sizing("does-not-fit")
+    row = wide["comparison"][0]
+    wide["comparison"] = [
+        {**row, "gpu": "never", "gpus": 1, "fits": False},
+        {**row, "gpu": "dear", "gpus": 1, "cost": {"usd": "9000", "price_date": "2026-09"}},
+        {**row, "gpu": "cheap", "gpus": 8, "cost": {"usd": "100", "price_date": "2026-09"}},
+        *({**row, "gpu": f"other {number}", "gpus": 16, "cost": None} for number in range(20)),
+    ]
+    for goal, order in (("gpus", ["dear", "cheap", "other 0"]), ("cost", ["cheap", "dear", "other 0"])):
+        wide["inputs"]["goal"] = {"value": goal, "from": "request"}
+        stream = io.StringIO()
+        write_sizing(wide, console(stream))
+        compared = stream.getvalue().split("Compared\n")[1].splitlines()[2:]
+        assert [line[:9].strip() for line in compared if line[:1].strip()][:3] == order
+        assert "and 7 more (--json lists them)" in compared
