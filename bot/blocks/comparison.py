@@ -32,7 +32,7 @@ def comparison_message(sizing: Mapping[str, Any], links: Links) -> Message:
         [option(clip(line["gpu"], 75), line["gpu"]) for line in lines[: limits.SELECT_OPTIONS]],
     )
     return Message(
-        text="\n".join([title, plain(run_words(sizing)), *(escape(spoken(line)) for line in lines)]),
+        text=escape("\n".join([title, plain(run_words(sizing)), *(spoken(line) for line in lines)])),
         parts=(
             header(title),
             section(run_words(sizing)),
