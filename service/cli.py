@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import click
 
 from service import __version__
 
-FITS, DOES_NOT_FIT, REFUSED, INTERRUPTED = 0, 1, 2, 130
+FITS, DOES_NOT_FIT, REFUSED, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
 #: Everything behind `size` that is not one of its own options is text for the command grammar.
 AS_TEXT = {"ignore_unknown_options": True, "max_content_width": 100}
 
@@ -121,6 +123,16 @@ def gpus(words: tuple[str, ...]) -> None:
     sys.exit(FITS if write_gpus(packaged(), " ".join(words), console(sys.stdout)) else DOES_NOT_FIT)
 
 
+def _start(run: Callable[[], Any]) -> Any:
+    """Run something that reads settings; a bad one is a sentence, not a traceback."""
+    from service.errors import SettingError
+
+    try:
+        return run()
+    except SettingError as refused:
+        raise click.ClickException(str(refused)) from refused
+
+
 @cli.command(short_help="Serve API, documentation and pages.")
 def serve() -> None:
     """Migrate, load the catalogue, and serve API, documentation and pages.
@@ -129,7 +141,7 @@ def serve() -> None:
     """
     from service.server import serve as run
 
-    run()
+    _start(run)
 
 
 @cli.command(short_help="Bring the database up to date.")
@@ -137,7 +149,7 @@ def migrate() -> None:
     """Bring the database up to date and load the packaged catalogue."""
     from service.server import migrate as run
 
-    click.echo(run())
+    click.echo(_start(run))
 
 
 @cli.command(short_help="Run the Slack bot.")
@@ -149,7 +161,7 @@ def bot() -> None:
 
 
 def main() -> None:
-    """Run the command. A misuse exits with 2 like a refusal: 1 is kept for a run that does not fit."""
+    """Run the command. Misuse exits with 2 like a refusal, a defect of ours with 70: 1 says that a run does not fit."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal that cannot show × or · gets a ?
     try:
@@ -162,3 +174,7 @@ def main() -> None:
     except BrokenPipeError:  # "trainmem models | head": nobody reads on
         sys.stderr.close()
         sys.exit(INTERRUPTED)
+    except Exception as defect:
+        traceback.print_exc()
+        print(f"\ntrainmem: this is a defect of ours ({type(defect).__name__}); please report it.", file=sys.stderr)
+        sys.exit(DEFECT)

@@ -9,6 +9,8 @@ from importlib.metadata import version
 
 import pytest
 
+from service import cli
+
 
 def run(*words: str, stdin: str = "", module: Sequence[str] = ("-m", "service")) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
@@ -130,3 +132,15 @@ def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
     )
     assert done.stdout.startswith("id ")
     assert done.stderr == ""
+
+
+def test_a_defect_of_ours_is_no_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(request: object, catalog: object) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("service.sizings.answer.answer", broken)
+    monkeypatch.setattr(sys, "argv", ["trainmem", "size", "8B"])
+    with pytest.raises(SystemExit) as exit_status:
+        cli.main()
+    assert exit_status.value.code == 70
+    assert "this is a defect of ours (ZeroDivisionError)" in capsys.readouterr().err
