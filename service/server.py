@@ -16,6 +16,7 @@ from service import migration
 from service.catalog import service as catalog
 from service.catalog.facts import packaged
 from service.database import Database
+from service.errors import SettingError
 from service.settings import Settings
 from service.sizings import idempotency
 
@@ -26,7 +27,7 @@ WAIT_FOR_DATABASE_S = 30.0
 def migrate(settings: Settings | None = None) -> str:
     """Bring the database to this release: schema, packaged catalogue. Says what was done; again, it does nothing.
 
-    Waits a while for a database server that is only just starting; raises SQLAlchemy's OperationalError after that.
+    Waits a while for a database server that is only just starting; raises SettingError after that.
     """
     settings = settings or Settings.from_environ()
     with Database(settings) as database:
@@ -100,8 +101,10 @@ def _wait_for(database: Database) -> None:
         try:
             with database.engine.connect():
                 return
-        except sa.exc.OperationalError:
-            if database.engine.dialect.name == "sqlite" or time.monotonic() > deadline_s:
-                raise
+        except (sa.exc.OperationalError, OSError) as error:
+            if database.url.get_backend_name() == "sqlite" or time.monotonic() > deadline_s:
+                cause = error.orig if isinstance(error, sa.exc.OperationalError) else error
+                shown = database.url.render_as_string(hide_password=True)
+                raise SettingError(f"TRAINMEM_DATABASE_URL: {shown} cannot be opened: {cause}") from error
             print("Waiting for the database …", file=sys.stderr, flush=True)
             time.sleep(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import socket
@@ -12,10 +13,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-import sqlalchemy as sa
 
 from service import server
 from service.database import Database
+from service.errors import SettingError
 from service.settings import Settings
 from tests.support.databases import on_both_databases
 from tests.support.record import chain_fault, counts
@@ -82,9 +83,19 @@ def test_migrating_says_what_it_did(empty_database_url: str) -> None:
 
 def test_a_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "WAIT_FOR_DATABASE_S", 0.0)
-    with pytest.raises(sa.exc.OperationalError) as refused:
+    with pytest.raises(SettingError, match="u:\\*\\*\\*@127.0.0.1:1/nothing cannot be opened") as refused:
         server.migrate(Settings(database_url="postgresql+psycopg://u:hunter2@127.0.0.1:1/nothing"))
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("TRAINMEM_DATABASE_URL", "sqlite:////proc/none/x.db"), ("TRAINMEM_THREADS", "many")]
+)
+def test_a_bad_setting_is_a_sentence_and_not_a_traceback(name: str, value: str, tmp_path: Path) -> None:
+    start = [sys.executable, "-c", "from service.cli import main; main()", "serve"]
+    ended = subprocess.run(start, env={**os.environ, name: value}, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert name in ended.stderr and "Traceback" not in ended.stderr
 
 
 def test_every_worker_has_connections_for_its_threads() -> None:
