@@ -17,8 +17,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.support.record import chain_fault
-
 OPERATIONS = [
     ("GET", "/api/v1/gpus"),
     ("GET", "/api/v1/gpus/{id}"),
