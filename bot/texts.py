@@ -51,6 +51,7 @@ SPEED = "{step} a step, {tokens_per_s} tokens/s"
 DAYS_COST = "{days} days, {cost}"
 
 RECOMMENDED = "*Recommended: {gpus} × {gpu}.*"
+TIGHT = "*Tight:* it fits by the estimate, but the upper end of the range does not. Keep a lever ready."
 ASKED_FITS = "*The {gpus} × {gpu} you named are enough.*"
 ASKED_DOES_NOT_FIT = "*The {gpus} × {gpu} you named are not enough.*"
 NEAREST_FIT = "*Nearest that fits:* {change} on {gpus} × {gpu}, {layout}: {peak} per GPU."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from bot.blocks.verdict import advice_lines
 Sizing = Mapping[str, Any]
 
 WARNINGS_SHOWN = 4
+_LAYOUT_WORDS = re.compile(r", (?:one GPU|[a-z_]+=[^\s,;]+)(?:,? [a-z_]+=[^\s,;]+)*(?=;|\Z)")
 
 
 def sizing_message(
@@ -49,14 +51,18 @@ def sizing_message(
 
 
 def headline(sizing: Sizing) -> tuple[str, str]:
-    """The verdict as a header, and what of it a header has no room for: the last clauses."""
+    """The verdict as a header, and what of it a header has no room for: the last clauses.
+
+    The layout has a field of its own just below, so its words ("tp=8 dp=4, recompute=full") are left out.
+    """
     verdict = sizing["verdict"]
-    first, rest = f"{texts.MARKS.get(verdict['code'], '')} {verdict['text']}".strip(), list[str]()
+    said = _LAYOUT_WORDS.sub("", verdict["text"])
+    first, rest = f"{texts.MARKS.get(verdict['code'], '')} {said}".strip(), list[str]()
     while len(first) > limits.HEADER_CHARS and "; " in first:
         first, _, clause = first.rpartition("; ")
         rest.insert(0, clause)
     if len(first) > limits.HEADER_CHARS:
-        return first, verdict["text"]
+        return first, said
     return first, "; ".join(rest)
 
 

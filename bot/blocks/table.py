@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from bot.blocks.text import clip
 
 EMPTY_CELL = "–"
 _CELL_CHARS = 90
+_NUMBER_UNIT = re.compile(r"(\d) ([kKMG]i?B\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,14 @@ class Table:
         ]
 
 
+def together(cell: str) -> str:
+    """Number and unit on one line, however narrow the column is on a phone."""
+    return _NUMBER_UNIT.sub("\\1\N{NO-BREAK SPACE}\\2", cell)
+
+
 def _row(cells: Sequence[str], *, strong: bool = False) -> list[dict[str, object]]:
     if not strong:
-        return [{"type": "raw_text", "text": cell} for cell in cells]
+        return [{"type": "raw_text", "text": together(cell)} for cell in cells]
     return [
         {
             "type": "rich_text",

@@ -15,6 +15,8 @@ REASONS_SHOWN = 3
 
 def advice_lines(sizing: Mapping[str, Any]) -> list[str]:
     lines = [_recommended(sizing) if sizing.get("recommendation") else _asked(sizing), _nearest_fit(sizing)]
+    if sizing["verdict"]["code"] == "tight":
+        lines.append(texts.TIGHT)
     host = sizing["per_gpu"].get("host_bytes")
     if host:
         lines.append(texts.HOST_MEMORY.format(host=quantities.both(host)))

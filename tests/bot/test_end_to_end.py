@@ -47,7 +47,7 @@ def caller(slack: FakeSlack, real_service: TrainmemProcess) -> Iterator[SlackCal
 
 def cells(message: dict[str, Any]) -> list[list[str]]:
     [table] = [block for block in message["blocks"] if block["type"] == "table"]
-    return [[cell["text"] for cell in row] for row in table["rows"][1:]]
+    return [[cell["text"].replace("\u00a0", " ") for cell in row] for row in table["rows"][1:]]
 
 
 def recorded(service: TrainmemProcess) -> list[dict[str, Any]]:

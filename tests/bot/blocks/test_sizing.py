@@ -134,6 +134,10 @@ def test_members_that_do_not_apply_are_null_and_leave_no_hole() -> None:
     assert "None" not in text and "not recorded" in text
 
 
+def test_tight_is_explained() -> None:
+    assert "the upper end of the range does not" in sizing_message(sizing("sizing-70b-tight"), LINKS).text
+
+
 def test_days_and_cost_are_shown_when_tokens_were_given() -> None:
     answer = sizing()
     answer["time"] |= {"days": 12.25, "cost": {"usd": "28100.00", "price_date": "2026-09"}}
@@ -149,9 +153,30 @@ def test_names_from_outside_cannot_carry_markup() -> None:
 
 
 def test_a_verdict_longer_than_a_header_goes_on_below_it_clause_by_clause() -> None:
-    blocks = sizing_message(sizing("sizing-70b-tight"), LINKS).payload()["blocks"]
-    assert blocks[0]["text"]["text"].endswith("tp=8 cp=2, shard=parameters, recompute=full")
+    answer = sizing("sizing-70b-tight")
+    answer["gpu"]["name"] = "NVIDIA H100 SXM5 80GB"
+    answer["verdict"]["text"] = answer["verdict"]["text"].replace("H100", "NVIDIA H100 SXM5 80GB")
+    blocks = sizing_message(answer, LINKS).payload()["blocks"]
+    assert blocks[0]["text"]["text"].endswith("71.6 of 75.2 GiB per GPU in the first backward operation")
     assert blocks[1]["text"]["text"] == "8 are not enough: 64.8 GiB too much, most of it optimizer moments"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "title"),
+    [
+        ("1 × A10: 3.3 of 20.9 GiB per GPU at the loss, one GPU", "✅ 1 × A10: 3.3 of 20.9 GiB per GPU at the loss"),
+        ("8 × H100: a, tp=8 cp=2, shard=parameters, recompute=full; b", "✅ 8 × H100: a; b"),
+        (
+            "8 × H100: a, dp=8; 64.9 GiB too much, most of it weights",
+            "✅ 8 × H100: a; 64.9 GiB too much, most of it weights",
+        ),
+        ("any words, at all; more", "✅ any words, at all; more"),
+    ],
+)
+def test_the_header_leaves_the_layout_to_its_field(verdict: str, title: str) -> None:
+    answer = sizing()
+    answer["verdict"] = {"code": "fits", "text": verdict}
+    assert sizing_message(answer, LINKS).payload()["blocks"][0]["text"]["text"] == title
 
 
 def test_a_verdict_of_one_endless_clause_is_said_whole_below_the_header() -> None:

@@ -17,6 +17,11 @@ def test_an_empty_cell_which_slack_refuses_becomes_a_dash() -> None:
     assert problems({"text": "t", "blocks": [block]}) == []
 
 
+def test_number_and_unit_stay_on_one_line_in_a_narrow_column() -> None:
+    block = Table(("a",), (("131.4 GiB (141.1 GB)",),)).block()
+    assert block["rows"][1][0]["text"] == "131.4\u00a0GiB (141.1\u00a0GB)"
+
+
 def test_too_many_rows_are_cut_and_counted() -> None:
     block = Table(("a", "b"), tuple((str(number), "x") for number in range(500))).block()
     assert problems({"text": "t", "blocks": [block]}) == []

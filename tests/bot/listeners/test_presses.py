@@ -131,7 +131,7 @@ def test_compare_asks_for_the_usual_gpus_and_its_own(
         ["⛔ h100-sxm-80gb", "16"],
         ["✅ b200", "16"],
     ]
-    assert table["rows"][1][-1]["text"] == "−1.0 GiB"
+    assert table["rows"][1][-1]["text"] == "−1.0\u00a0GiB"
 
 
 def test_a_gpu_of_the_comparison_can_be_taken(slack: FakeSlack, service: FakeService, caller: SlackCaller) -> None:
