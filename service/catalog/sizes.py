@@ -132,5 +132,7 @@ def _by_size_word(catalog: Catalog) -> Mapping[int, tuple[ModelFact, ...]]:
     found: dict[int, list[ModelFact]] = {}
     for fact in catalog.models.values():
         for size in set().union(*(size_words(name) for name in (fact.id, fact.name, *fact.aliases))):
-            found.setdefault(size, []).append(fact)
+            # "internlm2-1_8b" carries an 8b that is no size of it: a name's size is near its count
+            if not fact.total or size / 2 < fact.total < size * 2:
+                found.setdefault(size, []).append(fact)
     return {size: tuple(sorted(facts, key=lambda fact: -(fact.year or 0))) for size, facts in found.items()}
