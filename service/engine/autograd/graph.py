@@ -92,13 +92,14 @@ class Node:
 
 
 class Accumulate(Node):
-    """Where the gradient of a parameter arrives."""
+    """Where the gradient of a parameter arrives, or of another leaf, which the node holds (`variable`)."""
 
-    __slots__ = ("parameter",)
+    __slots__ = ("parameter", "variable")
 
-    def __init__(self, parameter: str, home: int) -> None:
+    def __init__(self, parameter: str, home: int, *, variable: Tensor | None = None) -> None:
         super().__init__(f"gradient of {parameter}", 1 << 60, home, (), [], lambda grads, saved: ())
         self.parameter = parameter
+        self.variable = variable
 
 
 def run_backward(tape: Tape, node: Node, gradient: Tensor) -> None:

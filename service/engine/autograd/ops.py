@@ -212,7 +212,7 @@ def autocast(x: Tensor, label: str = "") -> Tensor:
         return to(x, half, label or f"input cast to {half}")
     cached = x.tape.cast_weight(x, half)
     if cached is None:
-        cached = to(x, half, f"{half} copy of {x.parameter}")
+        cached = to(x, half, f"{half} copy of {x.parameter.partition(':')[2] or x.parameter}")
         x.tape.cache_cast(x, cached)
     return cached
 
@@ -633,17 +633,6 @@ def written_into(parts: Sequence[Tensor], shape: Shape, label: str) -> Tensor:
 
 
 # matrix products
-
-
-def linear(
-    x: Tensor, name: str, out_extent: Extent, *, bias: bool = False, label: str = "", trainable: bool = True,
-    dtype: str | None = None,
-) -> Tensor:  # fmt: skip
-    """x @ weight^T (+ bias). `name` is the parameter's; the weight is (out, in)."""
-    tape = x.tape
-    weight = tape.parameter(f"{name}.weight", (out_extent, x.shape[-1]), dtype or tape.weights, trainable=trainable)
-    offset = tape.parameter(f"{name}.bias", (out_extent,), dtype or tape.weights, trainable=trainable) if bias else None
-    return product(x, weight, offset, label or f"{name} output")
 
 
 def product(x: Tensor, weight: Tensor, offset: Tensor | None, label: str) -> Tensor:

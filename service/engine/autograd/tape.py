@@ -72,6 +72,7 @@ class Tape:
         self._leaves: dict[str, Tensor] = {}
         self._casts: dict[str, Tensor] = {}
         self._gradients: dict[str, Tensor] = {}
+        self._leaf_gradients: list[Tensor] = []
 
     # what exists
 
@@ -110,8 +111,8 @@ class Tape:
         return self._leaves[name]
 
     def leaf(self, tensor: Tensor, name: str) -> Tensor:
-        """A tensor that is no parameter but asks for a gradient of its own."""
-        tensor.node = Accumulate(name, self.home)
+        """A tensor that is no parameter but asks for a gradient of its own: both live until backward ends."""
+        tensor.node = Accumulate(name, self.home, variable=_detached(tensor))
         return tensor
 
     def freed(self, info: Info) -> None:
@@ -227,6 +228,9 @@ class Tape:
         gradient = grads.pop()
         if gradient is None or gradient.storage is None:
             return
+        if node.variable is not None:
+            self._leaf_gradients += [gradient, node.variable]
+            return
         gradient.storage.info.kind = "gradient"
         gradient.storage.info.home = node.home
         if self.gradients == "kept":
@@ -262,6 +266,7 @@ class Tape:
         if self._rising:
             self._remember()
         self._casts, self._gradients, self._leaves = {}, {}, {}
+        self._leaf_gradients = []
         self.frame = self.replaying = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from service.engine.recipe import QUANTIZED_BASES
 from service.engine.saved_tensors.code.model import Facts
 from service.engine.stage import Prepared
 
@@ -41,6 +42,8 @@ def facts_of(prepared: Prepared, *, one_sequence: bool) -> Facts:
         targets=frozenset(recipe.lora_targets) if recipe.frozen_base else frozenset(),
         adapter_dtype=recipe.adapter_dtype,
         adapter_dropout=run.lora_dropout > 0,
+        quantised=recipe.frozen_base and recipe.base_weights in QUANTIZED_BASES,
+        keeps_no_4bit_input="lora" in run.kernels or recipe.base_weights == "gptq-int4",
         wide_heads=a.head_dim > FLASH_MAX_HEAD,
     )
 

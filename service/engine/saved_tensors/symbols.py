@@ -13,6 +13,11 @@ def rotary_width(fraction: float, head: int) -> int:
     return int(head * fraction)
 
 
+def _fused_slice(tokens: Int, vocab: Int, hidden: int) -> Int:
+    """Tokens whose logits Liger's fused loss holds at once: about as many entries as the hidden states have."""
+    return ceil_div(tokens, ceil_div(vocab, hidden))
+
+
 def dimensions(scope: Scope, kind: LayerKind, *, encoder: bool = False) -> dict[str, Dim]:
     """Every symbol as a dimension of one rank, for layers of this kind (or of the encoder beside the decoder)."""
     a, run, layout = scope.architecture, scope.run, scope.layout
@@ -44,6 +49,9 @@ def dimensions(scope: Scope, kind: LayerKind, *, encoder: bool = False) -> dict[
         "T": (a.token_types, ()),
         "we": (a.embedding_size or a.hidden_size, ()),
         "V": (scope.vocab.size, tp),
+        "ra": (scope.recipe.lora_rank, ()),
+        "s8": (ceil_div(tokens, 8), ("cp",)),
+        "lc": (_fused_slice(run.micro_batch * tokens, scope.vocab.size, a.hidden_size), ("cp",)),
     }
     if encoder and a.encoder is not None:
         found |= {

@@ -16,7 +16,7 @@ def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
             parts.to_heads(m.linear(x, name, (*m.heads, *d), bias=True, label=name), m.heads, d)
             for name in ("query", "key", "value")
         )
-        out = parts.attention(m, query, key, value, at.mask, dropout=a.attention_dropout, upcast=False)
+        out = parts.attention(m, query, key, value, at.mask, dropout=a.attention_dropout, softmax="plain")
         del query, key, value
         out = m.linear(parts.from_heads(out), "output.dense", x.shape[-1], bias=True, label="attention branch")
     out = ops.dropout(out, a.dropout, "attention branch dropout")

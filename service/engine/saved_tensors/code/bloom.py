@@ -32,6 +32,7 @@ def attention(m: Model, x: Tensor, residual: Tensor, at: Around) -> Tensor:
                 "attention probabilities cast",
             )
             chances = ops.dropout(chances, m.architecture.attention_dropout, "attention dropout")
+            m.probabilities.append(chances)
             rows = ops.reshape(chances, (batch, *t.shape("s s")))
             out = ops.bmm(ops.autocast(rows), ops.autocast(value), "attention output by head")
             out = ops.reshape(out, t.shape("b kv*g s d"))
@@ -61,15 +62,13 @@ def _gelu_forward(x: Tensor) -> Tensor:
 
 
 def _gelu_backward(grad: Tensor, x: Tensor) -> Tensor:
+    """0.5·x·((1 − t²)·(0.797 + 0.107·x²)) + 0.5·(1 + t) with t the tanh; operands live as long as in the expression."""
     turned = _inner(x)
-    half = ops.scale(x)
-    slope = ops.scale(ops.mul(turned, turned))
-    inner = ops.shift(ops.mul(ops.scale(x), x))
-    left = ops.mul(half, ops.mul(slope, inner))
-    del half, slope, inner
-    whole = ops.add(left, ops.scale(ops.shift(turned)))
-    del left
-    return ops.mul(whole, grad, "gradient of gelu")
+    curved = ops.mul(
+        ops.scale(x),
+        ops.mul(ops.scale(ops.mul(turned, turned)), ops.shift(ops.mul(ops.scale(x), x))),
+    )
+    return ops.mul(ops.add(curved, ops.scale(ops.shift(turned))), grad, "gradient of gelu")
 
 
 def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
@@ -95,5 +94,7 @@ def model(m: Model) -> Tensor:
     x = parts.norm(m, embedded, "embedding norm")
     alibi = t.new(t.shape("b*kv*g 1 s"), parts.stream_dtype(m), "ALiBi bias")
     mask = t.new(t.shape("b 1 s s"), parts.stream_dtype(m), "causal mask")
-    x = decoder.through_layers(m, layer, x, dict.fromkeys(("full", "sliding"), Around(mask, held=(alibi,))))
+    x = decoder.through_layers(
+        m, layer, x, dict.fromkeys(("full", "sliding"), Around(mask, held=(alibi,))), returns_probabilities=True
+    )
     return parts.norm(m, x, "final norm")

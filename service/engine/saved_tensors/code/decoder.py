@@ -8,7 +8,7 @@ from typing import Protocol
 
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import parts
+from service.engine.saved_tensors.code import losses, parts
 from service.engine.saved_tensors.code.model import Around, Model
 
 
@@ -39,6 +39,7 @@ def rotary(m: Model) -> tuple[Tensor | None, Tensor | None]:
 def decoder(
     m: Model, layer: Layer, *, positions: Rotary = rotary, scaled: bool = False, dropout: float = 0.0,
     mask: Callable[[Model], Tensor | None] | None = None,
+    returns_probabilities: bool = False,
 ) -> Tensor:  # fmt: skip
     """Forward of a decoder: embedded tokens (`scaled` by a constant), masks, positions, layers, final norm."""
     t = m.tape
@@ -51,30 +52,33 @@ def decoder(
     x = ops.scale(embedded, "scaled embedding") if scaled else embedded
     x = ops.dropout(x, dropout, "embedding dropout")
     cos, sin = positions(m)
-    x = through_layers(m, layer, x, {name: Around(made, cos, sin, (ids,)) for name, made in masks.items()})
+    around = {name: Around(made, cos, sin, (ids,)) for name, made in masks.items()}
+    x = through_layers(m, layer, x, around, returns_probabilities=returns_probabilities)
     return parts.norm(m, x, "final norm") if m.architecture.final_norm else x
 
 
-def through_layers(m: Model, layer: Layer, x: Tensor, around: dict[str, Around]) -> Tensor:
-    """One layer of every unit, each in a segment of its own."""
+def through_layers(
+    m: Model, layer: Layer, x: Tensor, around: dict[str, Around], *, returns_probabilities: bool = False
+) -> Tensor:
+    """One layer of every unit, each in a segment of its own.
+
+    Some families' layers also return their attention probabilities, which the loop then holds until the next layer
+    returns its own: under recomputation nothing else keeps them.
+    """
+    t, held = m.tape, None
     for index in range(len(m.units)):
         x = m.enter_layer(index, x)
+        if returns_probabilities and m.recomputed and m.facts.attention == "eager" and m.architecture.layers > 1:
+            held = t.new(t.shape("b kv*g s s"), m.facts.compute, "attention probabilities of the layer before")
         at = around[m.kind.attention]
         x = m.checkpointed(partial(layer, m, at=at), x, at)
+    del held
     return m.leave_layers(x)
 
 
-def head(m: Model, hidden: Tensor) -> Tensor:
-    """The projection to the vocabulary, through the embedding table when tied."""
-    t, a = m.tape, m.architecture
-    with t.part("head"):
-        name = "embedding table" if a.tied_embeddings else "head"
-        weight = m.vector(name, t.extent("V"), hidden.shape[-1])
-        bias = m.vector("head.bias", t.extent("V")) if a.head_bias else None
-        return ops.product(hidden, weight, bias, "logits")
+head = losses.head
 
 
 def causal_lm(m: Model, layer: Layer, *, scaled: bool = False) -> Tensor:
     """A decoder with head and loss."""
-    logits = head(m, decoder(m, layer, scaled=scaled))
-    return parts.causal_lm_loss(m, logits)
+    return losses.loss(m, decoder(m, layer, scaled=scaled))

@@ -112,7 +112,7 @@ def routed(m: Model, x: Tensor) -> Tensor:
 def _logits(m: Model, x: Tensor) -> Tensor:
     t = m.tape
     wide = ops.to(x, "fp32", "router input in fp32")
-    weight = t.parameter("router.weight", (t.extent("E"), x.shape[-1]), "fp32", trainable=not m.facts.frozen)
+    weight = m.vector("router.weight", t.extent("E"), x.shape[-1], dtype="fp32")
     return ops.product(wide, weight, None, "router logits")
 
 

@@ -66,6 +66,7 @@ def _eager(m: Model, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
     scores = ops.scale_in_place(ops.matmul(query, ops.transpose(keys, 2, 3), "attention scores"))
     assert mask is not None
     weights = ops.softmax(ops.add(scores, mask, "masked scores"), "attention probabilities", dtype=dtype)
+    m.probabilities.append(weights)
     return ops.matmul(weights, values, "attention output")
 
 
@@ -94,7 +95,7 @@ def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
 
 def causal_lm(m: Model) -> Tensor:
     """FalconForCausalLM.forward with labels."""
-    hidden = decoder.decoder(m, layer, mask=_mask)
+    hidden = decoder.decoder(m, layer, mask=_mask, returns_probabilities=True)
     return parts.causal_lm_loss(m, decoder.head(m, hidden))
 
 

@@ -35,7 +35,7 @@ def attention(m: Model, x: Tensor, at: Around) -> Tensor:
         del fused
         eager = m.facts.attention == "eager"
         out = parts.attention(
-            m, query, key, value, at.mask, dropout=a.attention_dropout, upcast=False, contiguous=not eager
+            m, query, key, value, at.mask, dropout=a.attention_dropout, softmax="cast", contiguous=not eager
         )
         return m.linear(parts.from_heads(out), "c_proj", x.shape[-1], bias=True, label="attention branch")
 

@@ -54,6 +54,7 @@ def _with_sinks(m: Model, query: Tensor, key: Tensor, value: Tensor, mask: Tenso
     scores = ops.slice_of(chances, t.extent("s"))
     scores = ops.dropout(scores, m.architecture.attention_dropout, "attention dropout")
     weights = ops.to(scores, values.dtype, "attention probabilities cast")
+    m.probabilities.append(weights)
     return ops.matmul(weights, values, "attention output")
 
 

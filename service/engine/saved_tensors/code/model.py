@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from service.engine.architecture import Architecture, LayerKind
@@ -38,6 +39,10 @@ class Facts(NamedTuple):
     targets: frozenset[str] = frozenset()
     adapter_dtype: str = "fp32"
     adapter_dropout: bool = False
+    #: the base's linear weights are stored in 4 bits
+    quantised: bool = False
+    #: products with 4-bit weights keep no input (fused LoRA kernels dequantise themselves)
+    keeps_no_4bit_input: bool = False
     #: heads wider than flash attention takes
     wide_heads: bool = False
 
@@ -68,6 +73,8 @@ class Model:
     #: queries attend to as many heads of their own
     heads: Extent = ()
     kv_heads: Extent = ()
+    #: attention probabilities that a layer's code holds in a variable until it returns
+    probabilities: list[Tensor] = field(default_factory=list)
 
     def enter_layer(self, index: int, x: Tensor) -> Tensor:
         """The next unit begins: what flows into it belongs to it."""
@@ -89,15 +96,39 @@ class Model:
 
     def checkpointed(self, layer: Callable[[Tensor], Tensor], x: Tensor, at: Around) -> Tensor:
         """Run one layer, checkpointed when the run says so."""
-        if not self.recomputed:
-            return layer(x)
         positional = (at.mask,) if at.by_position and at.mask is not None else ()
-        return self.tape.checkpoint(layer, x, positional)
+        return self.called(layer, x, positional)
+
+    def called(self, layer: Callable[[Tensor], Tensor], x: Tensor, positional: Sequence[Tensor] = ()) -> Tensor:
+        """Call a layer, checkpointed or not; a checkpointed call saves the tensors that it takes by position."""
+        call = partial(self._until_return, layer)
+        return self.tape.checkpoint(call, x, positional) if self.recomputed else call(x)
+
+    def _until_return(self, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        try:
+            return layer(x)
+        finally:
+            self.probabilities.clear()
 
     def linear(self, x: Tensor, name: str, out: Extent, *, bias: bool = False, label: str = "") -> Tensor:
         """A linear of the model, with its adapter when it is a target."""
-        return ops.linear(x, name, out, bias=bias, label=label, trainable=not self.facts.frozen)
+        if self.facts.frozen:
+            from service.engine.saved_tensors.code import adapters  # it builds on this module
 
-    def vector(self, name: str, *extents: Extent) -> Tensor:
-        """A norm's weight or another small parameter."""
-        return self.tape.parameter(name, extents, self.facts.weights, trainable=not self.facts.frozen)
+            return adapters.linear(self, x, name, out, bias=bias, label=label)
+        return self.plain_linear(x, name, out, bias=bias, label=label)
+
+    def plain_linear(self, x: Tensor, name: str, out: Extent, *, bias: bool = False, label: str = "") -> Tensor:
+        """The linear itself, trained or frozen like the rest of the base."""
+        weight = self.vector(f"{name}.weight", out, x.shape[-1])
+        offset = self.vector(f"{name}.bias", out) if bias else None
+        return ops.product(x, weight, offset, label or f"{name} output")
+
+    def vector(self, name: str, *extents: Extent, dtype: str | None = None) -> Tensor:
+        """A parameter of this segment (of the whole model, for the embedding table)."""
+        whole = name if name in SHARED else f"{self.tape.home}:{name}"
+        return self.tape.parameter(whole, extents, dtype or self.facts.weights, trainable=not self.facts.frozen)
+
+
+#: parameters that several segments use
+SHARED = frozenset({"embedding table"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from service.engine.autograd import attention as sdpa
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Extent, Tensor
@@ -158,14 +160,19 @@ def bool_mask(m: Model) -> Tensor:
     return Tensor(t, one.storage, t.shape("b 1 s s"), (0, *one.strides[1:]), "bool")
 
 
+#: fp32: softmax in fp32, cast to the queries' dtype (Llama); cast: in the scores' dtype, cast to the values' (GPT-2);
+#: plain: in the scores' dtype (BERT, T5)
+Softmax = Literal["fp32", "cast", "plain"]
+
+
 def attention(
     m: Model, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, *, dropout: float = 0.0,
-    upcast: bool = True, softcap: bool = False, contiguous: bool = True,
+    softmax: Softmax = "fp32", softcap: bool = False, contiguous: bool = True,
 ) -> Tensor:  # fmt: skip
     """Eager or fused attention of heads that were projected and turned; the result is (b, s, a, d)."""
     with m.tape.part("attention", region="core_attn"):
         if m.facts.attention == "eager":
-            out = eager_attention(m, query, key, value, mask, dropout, upcast, softcap)
+            out = eager_attention(m, query, key, value, mask, dropout, softmax, softcap)
         else:
             out = fused_attention(m, query, key, value, mask, dropout)
         out = ops.transpose(out, 1, 2)
@@ -192,10 +199,10 @@ def _repeated(m: Model, x: Tensor) -> Tensor:
 
 
 def eager_attention(
-    m: Model, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, upcast: bool,
+    m: Model, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, softmax: Softmax,
     softcap: bool, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Scores, bias, mask, softmax (in fp32 when `upcast`), dropout and the product with the values."""
+    """Scores, bias, mask, softmax, dropout and the product with the values."""
     keys, values = _repeated(m, key), _repeated(m, value)
     weights = ops.scale(ops.matmul(query, ops.transpose(keys, 2, 3), "attention scores"), "scaled scores")
     if softcap:
@@ -206,9 +213,11 @@ def eager_attention(
         weights = ops.add(weights, bias, "scores with position bias")
     if mask is not None:
         weights = ops.add(weights, mask, "masked scores")
-    weights = ops.softmax(weights, "attention probabilities", dtype="fp32" if upcast else None)
-    weights = ops.to(weights, query.dtype if upcast else value.dtype, "attention probabilities cast")
+    weights = ops.softmax(weights, "attention probabilities", dtype="fp32" if softmax == "fp32" else None)
+    if softmax != "plain":
+        weights = ops.to(weights, query.dtype if softmax == "fp32" else value.dtype, "attention probabilities cast")
     weights = ops.dropout(weights, dropout, "attention dropout")
+    m.probabilities.append(weights)
     return ops.matmul(weights, values, "attention output")
 
 

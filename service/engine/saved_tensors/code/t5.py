@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 
 from service.engine.autograd import attention as sdpa
 from service.engine.autograd import ops
@@ -29,6 +30,11 @@ class Bias:
         self.own: Tensor | None = None
         self.cross: Tensor | None = None
 
+    def hand_on(self, m: Model, own: Tensor, cross: Tensor | None) -> None:
+        """Keep what a layer returns; what it returns when it is computed again is thrown away."""
+        if m.tape.replaying is None:
+            self.own, self.cross = own, cross
+
 
 def _heads(m: Model, x: Tensor, name: str) -> Tensor:
     d = m.tape.extent("d")
@@ -46,7 +52,8 @@ def _computed_bias(m: Model, stack: str) -> Tensor:
 
 
 def _first_axis(x: Tensor) -> Tensor:
-    out = Tensor(x.tape, x.storage, ((), *x.shape), (0, *x.strides), x.dtype)
+    whole = prod(x.sizes)
+    out = Tensor(x.tape, x.storage, ((), *x.shape), (whole, *x.strides), x.dtype)
     if x.needs_grad:
         out.node = x.tape.node(
             "unsqueeze",
@@ -80,7 +87,7 @@ def attend(
     t, rate = m.tape, m.architecture.attention_dropout
     with t.part("attention", region="core_attn"):
         if m.facts.attention == "eager":
-            out = parts.eager_attention(m, query, key, value, mask, rate, upcast=False, softcap=False, bias=bias)
+            out = parts.eager_attention(m, query, key, value, mask, rate, softmax="plain", softcap=False, bias=bias)
         else:
             whole = bias
             if causal:
@@ -127,7 +134,7 @@ def block(
     del normal
     hidden = ops.add(x, ops.dropout(out, rate, "attention branch dropout"), "residual stream")
     del out
-    bias.own = own
+    zeros: Tensor | None = None
     if source is not None:
         normal = norm(m, hidden, "cross attention norm")
         zeros = given_cross if given_cross is not None else _zero_bias(m)
@@ -135,30 +142,30 @@ def block(
         del normal
         hidden = ops.add(hidden, ops.dropout(out, rate, "cross attention branch dropout"), "residual stream")
         del out
-        bias.cross = zeros
+        del m.probabilities[:-1]
+    bias.hand_on(m, own, zeros)
     out = feed_forward(m, norm(m, hidden, f"{stack} mlp norm"))
     return ops.add(hidden, ops.dropout(out, rate, "mlp branch dropout"), "residual stream")
 
 
 def stack_of(m: Model, x: Tensor, name: str, home: int, source: Tensor | None) -> tuple[Tensor, int]:
     """Dropout, layers (first, middle, last), final norm, dropout; the number of the next segment."""
-    t, a = m.tape, m.architecture
+    a = m.architecture
     layers = a.layers if source is not None else a.encoder_layers
     mask = parts.causal_mask(m) if source is not None and m.facts.attention == "eager" else None
     rate, bias = a.dropout, Bias()
     x = ops.dropout(x, rate, f"{name} embedding dropout")
+    m.recomputed = m.facts.recomputed_layers > 0
     for _ in range(min(layers, 3)):
         x = m.enter(home, x)
         call = partial(
             block, m, stack=name, bias=bias, given=bias.own, given_cross=bias.cross, mask=mask, source=source
         )
         others = [tensor for tensor in (mask, bias.own, source, bias.cross) if tensor is not None]
-        if m.facts.recomputed_layers:
-            x = t.checkpoint(call, x, others)
-            del call, others
-        else:
-            x = call(x)
+        x = m.called(call, x, others)
+        del call, others
         home += 1
+    bias.own = bias.cross = None
     x = m.enter(home, x)
     x = norm(m, x, f"{name} final norm")
     return ops.dropout(x, rate, f"{name} output dropout"), home
