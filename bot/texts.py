@@ -68,7 +68,6 @@ HOST_MEMORY = "*In host memory:* {host} per GPU."
 PROVENANCE = "trainmem {engine} · catalogue {catalog} · {record}"
 AUDIT = "audit #{seq} · {sizing}"
 NOT_RECORDED = "not recorded"
-OPEN = "open {id}"
 
 CHANGE = "*What if* {change}: {was} → {now} per GPU."
 SHARED_BY = "Shared by <@{user}>"
@@ -136,7 +135,9 @@ HOME_INTRO = (
 EXPLAIN_TITLE = "{term}: {size} per GPU, {share}"
 EXPLAIN_BECAUSE = "*Why it exists:* {because}. *Scales with:* {scales_with}."
 EXPLAIN_LEVERS = "*Levers:* {levers}."
-EXPLAIN_OF = "Per GPU at the peak of {sizing}. `explain activations` explains another term of your last sizing."
+EXPLAIN_OF = (
+    "Per GPU at the peak of {sizing}. `/trainmem explain activations` explains another term of your last sizing."
+)
 PARTS_HEADINGS = ("Part", "Per GPU", "Share", "Formula")
 UNKNOWN_TERM = "I can explain {terms}."
 

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from bot import texts
 from bot.blocks.text import escape, link
 
 _IDENTIFIER = re.compile(r"sz_[0-9a-z]{1,64}")
@@ -31,4 +30,4 @@ class Links:
     def sizing(self, identifier: str) -> str:
         """A link in mrkdwn, or the bare id."""
         url = self.sizing_url(identifier)
-        return link(url, texts.OPEN.format(id=identifier)) if url else escape(identifier)
+        return link(url, identifier) if url else escape(identifier)

@@ -13,6 +13,7 @@ import yaml
 
 import bot
 from bot import listeners
+from bot.permissions import SCOPES
 from bot.wsgi import EVENTS_PATH
 
 BOT = Path(bot.__file__).parent
@@ -20,6 +21,7 @@ MANIFEST = yaml.safe_load((BOT / "manifest.yaml").read_text(encoding="utf-8"))
 
 #: Which permission each call and each event needs, from Slack's pages on the methods and events.
 SCOPE_OF_CALL = {
+    "apps_connections_open": None,  # with the app-level token, which has a scope of its own
     "auth_test": None,
     "chat_postEphemeral": "chat:write",
     "chat_postMessage": "chat:write",
@@ -77,6 +79,10 @@ def test_the_permissions_are_exactly_those_that_the_code_uses(heard: dict[str, l
     assert set(MANIFEST["oauth_config"]["scopes"]["bot"]) == needed - {None}
 
 
+def test_every_permission_is_explained() -> None:
+    assert list(SCOPES) == MANIFEST["oauth_config"]["scopes"]["bot"]
+
+
 def api_calls() -> set[str]:
     """The Web API methods that the bot's source calls on a client."""
     names = set()
@@ -87,7 +93,7 @@ def api_calls() -> set[str]:
     return names
 
 
-API_FAMILIES = ("auth", "chat", "conversations", "files", "reactions", "users", "views", "workflows")
+API_FAMILIES = ("apps", "auth", "chat", "conversations", "files", "reactions", "users", "views", "workflows")
 
 
 def test_links_are_unfurled_only_where_slack_is_told_which_domain_is_ours(heard: dict[str, list[Any]]) -> None:

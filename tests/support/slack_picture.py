@@ -17,7 +17,6 @@ from typing import Any
 
 from bot.blocks.explanation import explanation_message
 from bot.blocks.form import form_view
-from bot.blocks.help import help_message
 from bot.blocks.links import Links
 from bot.blocks.problems import problem_message
 from bot.blocks.sizing import sizing_message
@@ -144,7 +143,13 @@ def draw(payload: dict[str, Any], path: Path, *, width_px: int, height_px: int) 
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "page.html"
         source.write_text(page(payload), encoding="utf-8")
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2"]
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--force-device-scale-factor=1.5",
+        ]
         size = f"--window-size={width_px},{height_px}"
         command = [
             "chromium",
@@ -165,12 +170,11 @@ def pictures() -> dict[str, tuple[dict[str, Any], int, int]]:
     form = form_view({"model": "llama-3.1-70b", "gpu": "h100", "sequence_length": 8192, "micro_batch": 2}, {})
     answer = sizing_message(tight, links).payload()
     return {
-        "slack-answer.png": (answer, DESK_PX, 985),
-        "slack-answer-phone.png": (answer, PHONE_PX, 1700),
-        "slack-explain.png": (explanation_message(tight, "activations", links).payload(), DESK_PX, 480),
-        "slack-refusal.png": (refusal.payload(), DESK_PX, 240),
-        "slack-form.png": (form, 520, 960),
-        "slack-help.png": (help_message().payload(), DESK_PX, 1000),
+        "slack-answer.png": (answer, DESK_PX, 950),
+        "slack-answer-phone.png": (answer, PHONE_PX, 1655),
+        "slack-explain.png": (explanation_message(tight, "activations", links).payload(), DESK_PX, 470),
+        "slack-refusal.png": (refusal.payload(), DESK_PX, 196),
+        "slack-form.png": (form, 520, 850),
     }
 
 

@@ -86,7 +86,7 @@ def test_floor_assumptions_other_models_and_provenance_are_said() -> None:
     assert "*Assumed:* method full training · precision bf16-mixed" in text
     assert "*Note:* 70B was taken as llama-3.1-70b; llama-3.3-70b" in text
     assert "trainmem 0.1.0 · catalogue 3f2a91c0 · audit #41" in text
-    assert "<https://trainmem.example.org/sizings/sz_01jdz5m3k7q8w2x4y6|open sz_01jdz5m3k7q8w2x4y6>" in text
+    assert "<https://trainmem.example.org/sizings/sz_01jdz5m3k7q8w2x4y6|sz_01jdz5m3k7q8w2x4y6>" in text
 
 
 def test_what_was_asked_is_not_called_an_assumption() -> None:
