@@ -43,7 +43,6 @@ def facts_of(prepared: Prepared, *, one_sequence: bool) -> Facts:
         adapter_dtype=recipe.adapter_dtype,
         adapter_dropout=run.lora_dropout > 0,
         quantised=recipe.frozen_base and recipe.base_weights in QUANTIZED_BASES,
-        keeps_no_4bit_input="lora" in run.kernels or recipe.base_weights == "gptq-int4",
         wide_heads=a.head_dim > FLASH_MAX_HEAD,
     )
 

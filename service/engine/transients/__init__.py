@@ -16,6 +16,7 @@ from service.engine.transients import (
     loss,
     megatron,
     optimizer,
+    rounding,
     sharding,
     torchtitan,
     workspaces,
@@ -26,6 +27,7 @@ SOURCES = (
     sharding.kept_gathered,
     sharding.frozen_hooks,
     optimizer.optimizer_temporaries,
+    rounding.block_rounding,
     workspaces.workspaces,
 )
 #: what the program of traced modelling code tells by itself

@@ -41,8 +41,6 @@ class Facts(NamedTuple):
     adapter_dropout: bool = False
     #: the base's linear weights are stored in 4 bits
     quantised: bool = False
-    #: products with 4-bit weights keep no input (fused LoRA kernels dequantise themselves)
-    keeps_no_4bit_input: bool = False
     #: heads wider than flash attention takes
     wide_heads: bool = False
 
