@@ -1,3 +1,9 @@
+"""Bare sizes: which model "8B" takes and which others it offers."""
+
+from __future__ import annotations
+
+from service.catalog.facts import packaged
+from service.catalog.sizes import bare_size
 
 
 def test_a_size_inside_another_number_is_not_the_size_of_a_model() -> None:
