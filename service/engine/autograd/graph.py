@@ -149,6 +149,8 @@ def _apply(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[tuple[int
     saved = [slot.unpack(tape) for slot in node.slots]
     assert node.backward is not None
     results = list(node.backward(grads, saved))
+    # what a checkpoint computed again is held by nobody else; what forward saved is held by the node until the end
+    saved.clear()
     checked: list[tuple[int, Tensor]] = []
     for index, meta in enumerate(node.metas):
         result = results[index] if index < len(results) else None
@@ -158,7 +160,6 @@ def _apply(tape: Tape, node: Node, grads: list[Tensor | None]) -> list[tuple[int
             continue
         checked.append((index, tape.fit(result, meta)))
         del result
-    saved.clear()
     grads.clear()
     node.slots = []
     node.backward = None
