@@ -65,7 +65,7 @@ def test_a_command_in_slack_becomes_a_recorded_sizing_and_an_answer_with_every_t
     [sizing, *_] = recorded(real_service)
     assert len(recorded(real_service)) == before + 1
     assert sizing["via"] == "slack" and sizing["id"] in json.dumps(message)
-    assert sizing["verdict"]["text"].partition(";")[0][:100] in message["blocks"][0]["text"]["text"]
+    assert sizing["verdict"]["text"].partition(", ")[0] in message["blocks"][0]["text"]["text"]
     # 70,553,706,496 parameters of Llama 3.1 70B × 2 bytes = 141.1 GB = 131.4 GiB of weights, 4 × as many of moments
     assert [row[:2] for row in cells(message)[:4]] == [
         ["Weights", "131.4 GiB (141.1 GB)"],
@@ -135,3 +135,70 @@ def test_every_kind_of_question_is_answered_with_blocks(slack: FakeSlack, caller
     caller.command(text, url)
     message = slack.message(url, timeout_s=20)
     assert cells(message)[-1][0] == "Total", message["text"]
+
+
+def pressed(
+    slack: FakeSlack, caller: SlackCaller, block: dict[str, Any], action_id: str, value: str | None = None
+) -> dict[str, Any]:
+    url = slack.response_url()
+    chosen = {"selected_option": {"value": value}} if value is not None else {}
+    caller.press({"action_id": action_id, **chosen}, url, block_id=block["block_id"])
+    return slack.message(url, timeout_s=60)
+
+
+@pytest.mark.parametrize(
+    "text", ["8B 8xH100 tp=2 zero=1 opt=muon", "13B seq=4k gpu=A100-80G lora=8", "23B tp=4 gpus=4"]
+)
+def test_every_lever_of_an_answer_can_be_pulled(slack: FakeSlack, caller: SlackCaller, text: str) -> None:
+    url = slack.response_url()
+    caller.command(text, url)
+    answer = slack.message(url, timeout_s=20)
+    [levers] = [block for block in answer["blocks"] if block.get("block_id", "").endswith(":levers")]
+    for option in levers["elements"][0]["options"]:
+        after = pressed(slack, caller, levers, "what_if", option["value"])
+        lead = after["blocks"][0]
+        assert lead["type"] == "context" and option["text"]["text"] in lead["elements"][0]["text"], after["text"]
+
+
+def test_gpus_are_compared_and_one_of_them_is_taken(slack: FakeSlack, caller: SlackCaller) -> None:
+    url = slack.response_url()
+    caller.command("compare H100,A100-80G,MI300X 8B tp=1", url)
+    compared = slack.message(url, timeout_s=60)
+    assert len(cells(compared)) == 3, compared["text"]
+    [menu] = [block for block in compared["blocks"] if block["type"] == "actions"]
+    taken = pressed(slack, caller, menu, "use_gpu", "mi300x")
+    assert "AMD Instinct MI300X" in json.dumps(taken["blocks"])
+
+
+def test_explanations_lists_and_history_come_from_the_service(slack: FakeSlack, caller: SlackCaller) -> None:
+    said = {}
+    for text in ("explain activations", "models llama-3.1", "gpus h100", "last"):
+        url = slack.response_url()
+        caller.command(text, url)
+        said[text] = json.dumps(slack.message(url)["blocks"], ensure_ascii=False)
+    assert "layer" in said["explain activations"]
+    assert "llama-3.1-70b" in said["models llama-3.1"] and "h100-sxm5-80gb" in said["gpus h100"]
+    assert "show_sizing" in said["last"]
+
+
+def test_a_form_is_filled_from_an_answer_and_asks_the_same_again(slack: FakeSlack, caller: SlackCaller) -> None:
+    url = slack.response_url()
+    caller.command("8B seq=4k 8xH100 tp=2 zero=1 opt=muon ckpt=full:4", url)
+    answer = slack.message(url, timeout_s=20)
+    [buttons] = [block for block in answer["blocks"] if block.get("block_id", "").endswith(":next")]
+    caller.press({"action_id": "change"}, slack.response_url(), block_id=buttons["block_id"])
+    slack.wait_for(lambda fake: fake.calls("views.update"))
+    view = slack.calls("views.update")[-1]["view"]
+    values = {
+        block["block_id"]: {
+            "field": {"value": element["initial_value"]}
+            if "initial_value" in element
+            else {"selected_option": element.get("initial_option")}
+        }
+        for block in view["blocks"]
+        for element in [block["element"]]
+    }
+    again = slack.response_url()
+    view["private_metadata"] = json.dumps({"response_url": again})
+    assert caller.submit(view, values).body == ""
+    assert cells(slack.message(again, timeout_s=20)) == cells(answer)
