@@ -6,6 +6,7 @@ sizing are one set of formulas. Python integers stay Python integers: exact, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -51,6 +52,19 @@ def at(table: tuple[int, ...], index: Int) -> Int:
         looked_up: NDArray[np.int64] = np.asarray(table, dtype=np.int64)[index]
         return looked_up
     return table[index]
+
+
+def repeated(copies: Int, alive: Iterable[Int]) -> tuple[Int, ...]:
+    """`copies` × every count of `alive`. Where a count is plainly 1 the very same object is given, so that whoever
+    multiplies by it can see that it is the same."""
+    return tuple(copies if isinstance(count, int) and count == 1 else _product(copies, count) for count in alive)
+
+
+def _product(copies: Int, count: Int) -> Int:
+    if isinstance(count, int) and count == 0:
+        return 0
+    multiplied: Int = copies * count
+    return multiplied
 
 
 def share(value: Int, numerator: int, denominator: int) -> Int:

@@ -9,15 +9,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from service.engine.layout import Shard
+import numpy as np
+
+from service.engine.elementwise import Int, maximum
+from service.engine.layout import Layout, Shard
 from service.engine.question import Plan
-from service.engine.size import StageSizing, size_stage
+from service.engine.runtime import runtime
+from service.engine.search.evaluate import telling_stages
+from service.engine.search.table import Column
+from service.engine.size import StageSizing, size_stage, stage_bundles
+from service.engine.stage import view
+from service.engine.timeline import timeline
 
 #: More ranks than any state has elements: every sharded byte is gone.
-ENDLESS = 1 << 44
+ENDLESS = 1 << 40
 #: A doubling that saves less than this per GPU no longer helps.
 WORTH_BYTES = 1 << 30
-MOST_DOUBLINGS = 20
+MOST_DOUBLINGS = 24
 
 
 class Floor(NamedTuple):
@@ -31,33 +39,49 @@ class Floor(NamedTuple):
         return self.stage.needed_bytes
 
 
-def sharded(made: Plan, dp: int) -> Plan:
-    """The same layout with `shard: parameters` over `dp` replicas."""
-    shard: Shard = "parameters" if dp * int(made.layout.cp) > 1 else "none"
+def sharded(made: Plan, dp: Int) -> Plan:
+    """The same layout with `shard: parameters` over `dp` replicas, and the same micro-batches on each."""
+    ranks = dp * made.layout.cp
+    shard: Shard = "none" if isinstance(ranks, int) and ranks == 1 else "parameters"
     return replace(made, layout=replace(made.layout, dp=dp, shard=shard, shard_degree=None))
 
 
 def fullest_stage(made: Plan) -> StageSizing:
     """The stage that needs most."""
     prepared = made.prepared()
-    last = int(made.layout.pp) - 1
-    stages = [size_stage(prepared, index) for index in sorted({0, min(1, last), last})]
-    return max(stages, key=lambda stage: stage.needed_bytes)
+    return max((size_stage(prepared, index) for index in _stages(made.layout, made)), key=lambda one: one.needed_bytes)
+
+
+def _stages(layout: Layout, made: Plan) -> tuple[int, ...]:
+    return telling_stages(made.question.architecture, int(layout.pp), layout.vpp, layout.stage_layers)
 
 
 def floor(made: Plan) -> Floor:
     """Floor of a plan's own layout (same tp, pp, cp, ep, recompute, micro-batch)."""
-    model_ranks = int(made.layout.tp * made.layout.pp * made.layout.cp)
-    experts = int(made.layout.ep * made.layout.etp)
-    dp = max(-(-experts // int(made.layout.tp * made.layout.cp)), 1)
-    before = fullest_stage(sharded(made, dp)).needed_bytes
-    helps_until = model_ranks * dp
-    for _ in range(MOST_DOUBLINGS):
-        dp *= 2
-        after = fullest_stage(sharded(made, dp)).needed_bytes
-        if before - after > WORTH_BYTES:
-            helps_until = model_ranks * dp
-        elif dp > 64:
-            break
-        before = after
-    return Floor(fullest_stage(sharded(made, ENDLESS)), helps_until)
+    layout = made.layout
+    first = int(max(-(-layout.ep * layout.etp // (layout.tp * layout.cp)), 1))
+    dp = first * 2 ** np.arange(MOST_DOUBLINGS + 1, dtype=np.int64)
+    needed = needed_by_replicas(made, dp)
+    helps = np.flatnonzero(needed[:-1] - needed[1:] > WORTH_BYTES)
+    last = int(dp[helps[-1] + 1]) if len(helps) else first
+    return Floor(fullest_stage(sharded(made, ENDLESS)), int(layout.tp * layout.pp * layout.cp) * last)
+
+
+def needed_by_replicas(made: Plan, dp: Column) -> Column:
+    """What the fullest stage needs under `shard: parameters` for each number of replicas."""
+    needed = np.zeros(len(dp), dtype=np.int64)
+    together = dp * int(made.layout.cp) > 1
+    for place in np.flatnonzero(~together):
+        needed[place] = fullest_stage(sharded(made, int(dp[place]))).needed_bytes
+    plan = sharded(made, dp[together])
+    prepared, allocated = plan.prepared(), 0
+    for stage in _stages(plan.layout, plan):
+        allocated = maximum(allocated, timeline(stage_bundles(prepared, view(prepared, stage))).peak())  # type: ignore[assignment]
+    levels = runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu)
+    needed[together] = allocated + levels.context + levels.communicators + levels.firm_slack
+    return needed
+
+
+def floor_bytes(made: Plan) -> int:
+    """What the fullest stage needs under endless sharding."""
+    return fullest_stage(sharded(made, ENDLESS)).needed_bytes

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from service.engine.layout import Shard
-from service.engine.ledger import TERMS
-from service.engine.question import Plan, Question, plan, refusals
-from service.engine.run import Recompute
-from service.engine.size import Sizing, size_stage, usable_bytes
-from service.engine.stage import Prepared
+import numpy as np
 
-#: The search stops here: nobody has asked for more, and every layout repeats itself long before.
-MOST_GPUS = 8192
-RECOMPUTE_ORDER = {"none": 0, "selective": 1, "full": 2}
+from service.engine.ledger import TERMS
+from service.engine.question import Plan, Question
+from service.engine.search import space
+from service.engine.search.everywhere import best_of_all_counts
+from service.engine.search.minimum import fits, grid, minimum, tightest
+from service.engine.search.plans import plan_of
+from service.engine.search.ranking import Fit, Goal, ranked, ranking
+from service.engine.size import Sizing
 
 
 class Shortfall(NamedTuple):
-    """Why a count is too small: its best layout, the bytes missing, and the term that weighs most there."""
+    """Why a count is too small: its tightest layout, the bytes missing, and the term that weighs most there."""
 
     plan: Plan
     gpus: int
@@ -27,155 +26,70 @@ class Shortfall(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """The answer, the smallest count that fits, why not fewer, and other ways to run it (best first)."""
+    """A plan that fits, and the smallest count on which any does (None where nobody looked)."""
 
-    sizing: Sizing
     plan: Plan
-    minimum_gpus: int
-    shortfall: Shortfall | None
-    alternatives: tuple[tuple[Plan, Sizing], ...]
+    minimum_gpus: int | None
+    fit: Fit
 
 
-def counts(question: Question) -> list[int]:
-    """GPU counts worth asking about: powers of two inside a node, then whole nodes."""
-    node = question.gpu.gpus_per_node
-    inside = [1 << power for power in range(node.bit_length()) if 1 << power < node]
-    return [*inside, *range(node, MOST_GPUS + 1, node)]
+def recommend(question: Question, goal: Goal = "gpus") -> Recommendation | None:
+    """The best plan by `goal`; None when no count up to `space.MOST_GPUS` holds the run.
 
-
-def layouts(question: Question, gpus: int) -> Iterator[Plan]:
-    """Every layout of exactly `gpus` GPUs that the stack can run and the question leaves open."""
-    for tp in _degrees(question, "tp", gpus):
-        for pp in _degrees(question, "pp", gpus // tp):
-            for cp in _degrees(question, "cp", gpus // (tp * pp)):
-                dp, rest = divmod(gpus, tp * pp * cp)
-                if rest or question.dp not in (None, dp):
-                    continue
-                yield from _finished(question, tp, pp, cp, dp)
-
-
-def _degrees(question: Question, name: str, room: int) -> Iterator[int]:
-    fixed = getattr(question, name)
-    if fixed is not None:
-        if room % fixed == 0:
-            yield fixed
-        return
-    if name not in question.stack.degrees:
-        yield 1
-        return
-    most = {"tp": question.gpu.gpus_per_node, "pp": 16, "cp": 8, "ep": 64}[name]
-    for power in range(most.bit_length()):
-        degree = 1 << power
-        if degree <= most and room % degree == 0:
-            yield degree
-
-
-def _finished(question: Question, tp: int, pp: int, cp: int, dp: int) -> Iterator[Plan]:
-    for ep in _degrees(question, "ep", dp * cp) if question.architecture.moe else (question.ep or 1,):
-        for shard in _shards(question, pp):
-            for recompute in _recomputes(question):
-                for micro_batch in (question.micro_batch,) if question.micro_batch else (1, 2, 4, 8):
-                    if question.global_batch is not None and question.global_batch % (dp * micro_batch):
-                        continue
-                    made = plan(
-                        question, tp=tp, pp=pp, cp=cp, ep=ep, dp=dp, shard=shard, recompute=recompute,
-                        micro_batch=micro_batch,
-                    )  # fmt: skip
-                    if not any(refusals(question, made.layout)):
-                        yield made
-
-
-def _shards(question: Question, pp: int) -> tuple[Shard, ...]:
-    if question.shard is not None:
-        return (question.shard,)
-    if question.stack.name == "deepspeed" and pp > 1:
-        return ("optimizer",)
-    return (question.stack.shards[-1],)
-
-
-def _recomputes(question: Question) -> tuple[Recompute, ...]:
-    if question.recompute is not None:
-        return (question.recompute,)
-    return tuple(Recompute(kind=kind) for kind in question.stack.recomputes)  # type: ignore[arg-type]
-
-
-def needed(prepared: Prepared) -> int:
-    """Bytes that the fullest of the stages that can be fullest needs: the first two and the last."""
-    last = int(prepared.layout.pp) - 1
-    return max(size_stage(prepared, index).needed_bytes for index in sorted({0, min(1, last), last}))
-
-
-def _preference(made: Plan, needed_bytes: int) -> tuple[int, int, int]:
-    """Least recompute, then most headroom, then the smaller tensor degree."""
-    return (RECOMPUTE_ORDER[made.run.recompute.kind], needed_bytes, int(made.layout.tp))
-
-
-def ranked(question: Question, gpus: int) -> list[tuple[int, Plan]]:
-    """(needed bytes, plan) of every layout of `gpus` GPUs, best first; those that do not fit come last by bytes."""
-    usable = usable_bytes(question.gpu, question.margin)
-    sized = [(needed(made.prepared()), made) for made in layouts(question, gpus)]
-    fitting = sorted((pair for pair in sized if pair[0] <= usable), key=lambda pair: _preference(pair[1], pair[0]))
-    rest = sorted((pair for pair in sized if pair[0] > usable), key=lambda pair: pair[0])
-    return fitting + rest
-
-
-def best(question: Question, gpus: int) -> tuple[Plan, Sizing] | None:
-    """The best layout of exactly `gpus` GPUs, fitting or not; None when no layout of that count exists."""
-    usable = usable_bytes(question.gpu, question.margin)
-    first: tuple[Plan, Sizing] | None = None
-    for bytes_needed, made in ranked(question, gpus):
-        if first is not None and bytes_needed > usable:
-            break
-        sizing = made.size()
-        first = first or (made, sizing)
-        if sizing.fits:
-            return made, sizing
-    return first
-
-
-def recommend(question: Question) -> Recommendation | None:
-    """Find the smallest count that fits; None when no count up to `MOST_GPUS` does."""
-    tried: dict[int, tuple[Plan, Sizing] | None] = {}
-
-    def fits(gpus: int) -> bool:
-        if gpus not in tried:
-            tried[gpus] = best(question, gpus)
-        found = tried[gpus]
-        return found is not None and found[1].fits
-
-    candidates = counts(question)
-    index = _first_fit(candidates, fits)
-    if index is None:
+    `gpus`: the smallest count, and of the layouts that fit there the one that takes least time for the same tokens.
+    `time`, `cost`: the least time, or GPU time, for the same tokens over every count from the smallest on.
+    """
+    smallest = minimum(question)
+    if smallest is None:
         return None
-    gpus = candidates[index]
-    chosen = tried[gpus]
-    assert chosen is not None
-    before = next((tried[count] for count in reversed(candidates[:index]) if tried.get(count)), None)
-    return Recommendation(
-        sizing=chosen[1],
-        plan=chosen[0],
-        minimum_gpus=gpus,
-        shortfall=shortfall(*before) if before else None,
-        alternatives=tuple(alternatives(question, candidates, index)),
-    )
+    if goal != "gpus":
+        found = best_of_all_counts(question, smallest, goal)
+        if found is not None:
+            return Recommendation(found.plan(), smallest, found)
+    return best(question, smallest, smallest)
 
 
-def _first_fit(candidates: list[int], fits: Callable[[int], bool]) -> int | None:
-    """Index of the first count that fits: steps that double, then halves of the last gap."""
-    low, high, step = -1, 0, 1
-    while not fits(candidates[high]):
-        low = high
-        if high == len(candidates) - 1:
-            return None
-        high = min(high + step, len(candidates) - 1)
-        step *= 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if fits(candidates[middle]):
-            high = middle
-        else:
-            low = middle
-    return high
+def best(question: Question, gpus: int, smallest: int | None = None) -> Recommendation | None:
+    """The best layout of exactly `gpus` GPUs that fits; None when none does."""
+    found = ranking(question, gpus)
+    row = found.first_fit()
+    if row is None:
+        return None
+    fit = Fit(found, row)
+    return Recommendation(fit.plan(), smallest, fit)
+
+
+def closest(question: Question, gpus: int) -> Plan | None:
+    """The layout of exactly `gpus` GPUs that needs least, fitting or not; None when there is no layout at all."""
+    base = grid(question, np.asarray([gpus], dtype=np.int64)).layouts()
+    found = ranked(question, base, space.variants(question, base, tightest(question), interleave=False))
+    row = found.least_needed()
+    return None if row is None else plan_of(question, found.layouts, row)
+
+
+def holds(question: Question, gpus: int) -> bool:
+    """Whether any layout of exactly `gpus` GPUs fits."""
+    base = grid(question, np.asarray([gpus], dtype=np.int64)).layouts()
+    return bool(fits(question, base, space.variants(question, base, tightest(question), interleave=True)).any())
+
+
+def largest(question: Question) -> Plan | None:
+    """The tightest layout of the largest count that can be laid out, for a run that no count holds."""
+    every = grid(question, space.counts(question.gpu))
+    usable = np.flatnonzero((every.dp > 0).any(axis=0))
+    return closest(question, int(every.gpus[usable[-1]])) if len(usable) else None
+
+
+def next_smaller(question: Question, gpus: int) -> Shortfall | None:
+    """What the next smaller count lacks; None when there is none that can be laid out."""
+    counts = space.counts(question.gpu)
+    every = grid(question, counts[counts < gpus])
+    usable = np.flatnonzero((every.dp > 0).any(axis=0))
+    made = closest(question, int(every.gpus[usable[-1]])) if len(usable) else None
+    if made is None:
+        return None
+    sizing = made.size()
+    return None if sizing.fits else shortfall(made, sizing)
 
 
 def shortfall(made: Plan, sizing: Sizing) -> Shortfall:
@@ -183,22 +97,3 @@ def shortfall(made: Plan, sizing: Sizing) -> Shortfall:
     peak = sizing.peak.line.at(sizing.peak.instant)
     term = max(TERMS[:-1], key=lambda name: int(peak.get(name, 0)))
     return Shortfall(made, made.gpus, -sizing.headroom_bytes, term)
-
-
-def alternatives(question: Question, candidates: list[int], index: int, most: int = 5) -> Iterator[tuple[Plan, Sizing]]:
-    """Up to `most` really different ways: other recompute or layout at the same count, then twice the count."""
-    found, seen = 0, set()
-    for gpus in (candidates[index], candidates[index] * 2):
-        if gpus > MOST_GPUS:
-            continue
-        for bytes_needed, made in ranked(question, gpus):
-            if found == most or bytes_needed > usable_bytes(question.gpu, question.margin):
-                break
-            trait = (gpus, made.run.recompute.kind, made.layout.tp == 1, made.layout.pp == 1)
-            if trait in seen:
-                continue
-            seen.add(trait)
-            if len(seen) == 1:
-                continue  # the recommended one itself
-            found += 1
-            yield made, made.size()

@@ -84,6 +84,8 @@ class Sizing:
     whole_model: tuple[Bundle, ...]
     stages: tuple[StageSizing, ...]
     fullest: int
+    #: the stage that was asked for; None lets every stage count
+    stage: int | None
     intervals: dict[str, Interval]
 
     @property
@@ -96,8 +98,18 @@ class Sizing:
         return usable_bytes(self.gpu, self.margin)
 
     @property
+    def needed_bytes(self) -> int:
+        """What the run cannot do without on any of its GPUs; nearly always the fullest stage's."""
+        return max(stage.needed_bytes for stage in self.asked_stages)
+
+    @property
+    def asked_stages(self) -> tuple[StageSizing, ...]:
+        """The stages that decide: all, or the one that was asked for."""
+        return self.stages if self.stage is None else (self.stages[self.stage],)
+
+    @property
     def headroom_bytes(self) -> int:
-        return self.usable_bytes - self.peak.needed_bytes
+        return self.usable_bytes - self.needed_bytes
 
     @property
     def fits(self) -> bool:
@@ -205,6 +217,7 @@ def size(
         whole_model=whole_model(prepared, whole_recompute or run.recompute),
         stages=stages,
         fullest=chosen,
+        stage=stage,
         intervals=intervals(
             {"allocated": peak.allocated_bytes, "reserved": peak.reserved_bytes, "device": peak.device_bytes},
             gpu.memory_bytes, layout, run, stack,

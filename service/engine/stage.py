@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from service.engine import offload, pipeline
 from service.engine.architecture import Architecture, LayerKind, layer_kinds
-from service.engine.elementwise import Bool, Int, ceil_div, maximum, minimum, where
+from service.engine.elementwise import Bool, Int, ceil_div, maximum, minimum, repeated, where
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout
 from service.engine.ledger import INSTANTS, Bundle, Row, TermName, kept, total_bytes
@@ -235,7 +235,7 @@ def all_state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         gradients = state.of("gradients")
         if gradients:
             alive = (maximum(waits, count) for count in from_moment(appears))
-            yield Bundle("gradients", name, gradients, tuple(copies * count for count in alive))
+            yield Bundle("gradients", name, gradients, repeated(copies, alive))
 
 
 def heaviest_kind(prepared: Prepared, stage: StageView) -> list[Int]:
@@ -263,7 +263,7 @@ def recompute_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         again = rows if "activations" in prepared.run.offload else _again(prepared, rows)
         if again:
             working = tuple(row._replace(term="working") for row in again)
-            alive = tuple(copies * count for count in IN_LAYER_BACKWARD)
+            alive = repeated(copies, IN_LAYER_BACKWARD)
             yield Bundle("working", "recomputed layer", working, alive, kind.name)
 
 

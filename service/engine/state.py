@@ -142,10 +142,12 @@ def state_rows(
         for term, whole, elements, level in amounts:
             if whole == 0:
                 continue
+            shape: tuple[Dim, ...] = ()
             ranks = layout.shard_ranks(level, expert=holding.expert)  # type: ignore[arg-type]
             local = ceil_div(split(whole, holding, layout, architecture.kv_heads, padded), ranks)
-            count = ceil_div(split(elements, holding, layout, architecture.kv_heads, padded), ranks)
-            shape = (Dim("P", count, (*degrees, "dp·cp") if SHARDED[level, layout.shard] else degrees),)
+            if isinstance(local, int):  # nobody reads the shapes of thousands of layouts
+                count = ceil_div(split(elements, holding, layout, architecture.kv_heads, padded), ranks)
+                shape = (Dim("P", count, (*degrees, "dp·cp") if SHARDED[level, layout.shard] else degrees),)
             rows.append(Row(term, what, name, shape, _dtype(term, recipe), local, WHY[term], TABLE))
     return StateRows(tuple(rows))
 
@@ -171,4 +173,14 @@ def unsharded_elements(
     total: Int = 0
     for holding in block:
         total = total + split(holding.elements, holding, layout, architecture.kv_heads, padded)
+    return total
+
+
+def unsharded_weight_bytes(
+    block: tuple[Holding, ...], architecture: Architecture, layout: Layout, padded: Int
+) -> Int:  # fmt: skip
+    """Stored bytes of a block on one model-parallel rank before data-parallel sharding, quantised ones as they are."""
+    total: Int = 0
+    for holding in block:
+        total = total + split(holding.weight_bytes, holding, layout, architecture.kv_heads, padded)
     return total

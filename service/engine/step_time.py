@@ -7,6 +7,7 @@ A few named quantities (`calibration`) fitted to published throughput; times are
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +18,10 @@ from service.engine.architecture import layer_kinds
 from service.engine.flops import model_flops, work
 from service.engine.layout import SHARD_LEVEL
 from service.engine.parameters import parameter_groups
-from service.engine.question import Question, micro_batches
+from service.engine.question import Plan, Question, micro_batches
 from service.engine.run import Recompute
 from service.engine.search.space import recomputes
-from service.engine.search.table import WHOLE, Table
+from service.engine.search.table import WHOLE, Table, of_layout
 
 Floats = NDArray[np.float64]
 #: forward passes over the attention kernel's five products against two (FlashAttention, arXiv:2205.14135)
@@ -62,6 +63,12 @@ def times(question: Question, layouts: Table) -> Times | None:
     """Step time of every layout of a table; None when the device's speed is not known."""
     peak = peak_flops(question)
     return None if peak is None else _Steps(question, layouts, peak).times()
+
+
+def of_plan(made: Plan) -> Times | None:
+    """Step time of one plan."""
+    question = replace(made.question, recompute=made.run.recompute)
+    return times(question, of_layout(made.layout, int(made.run.micro_batch)))
 
 
 def recomputed(policy: Recompute, question: Question) -> tuple[float, float]:

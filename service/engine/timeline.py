@@ -66,10 +66,14 @@ def timeline(bundles: Iterable[Bundle]) -> Timeline:
     terms: dict[TermName, list[Int]] = {term: [0] * len(INSTANTS) for term in TERMS if term != "runtime"}
     for bundle in bundles:
         size, by_instant = bundle.bytes, terms[bundle.term]
+        counted: Int = 0
+        product: Int = 0
         for index, copies in enumerate(bundle.alive):
             if isinstance(copies, int) and copies == 0:
                 continue
-            by_instant[index] = by_instant[index] + size * copies
+            if copies is not counted:
+                counted, product = copies, size * copies
+            by_instant[index] = by_instant[index] + product
     return Timeline(terms)
 
 

@@ -5,44 +5,40 @@ Nothing here knows HTTP or a database, so the terminal and the service give the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from service import __version__
 from service.catalog.facts import Catalog
 from service.catalog.resolve import ResolvedGpu, ResolvedModel, resolve_gpus, resolve_model
+from service.engine.errors import InvalidInput
 from service.engine.floor import floor
-from service.engine.levers import Lever, levers
+from service.engine.hardware import Gpu
+from service.engine.levers import Lever, levers, past_the_floor
 from service.engine.parameters import active_count
-from service.engine.question import Plan
-from service.engine.recommend import Recommendation, Shortfall, recommend, shortfall
+from service.engine.recommend import Shortfall, next_smaller, shortfall
+from service.engine.search.choices import alternatives
+from service.engine.search.minimum import minimum
 from service.engine.size import Sizing
 from service.requests.request import SizingRequest
-from service.sizings import render, solving, words
-from service.sizings.asking import Asked, ask
-from service.sizings.inputs import DEFAULT_GPU, Input, settle
+from service.sizings import render, words
+from service.sizings.answering import Answered, answer_for
+from service.sizings.comparing import comparison
+from service.sizings.inputs import Input
+from service.sizings.nearest import nearest_run
+from service.sizings.timing import time_json
 
-
-class Answered(NamedTuple):
-    """One question answered for one GPU."""
-
-    gpu: ResolvedGpu
-    inputs: dict[str, Input]
-    plan: Plan
-    sizing: Sizing
-    #: None when a layout was given, or when no count of this GPU holds the run
-    recommendation: Recommendation | None
-    shortfall: Shortfall | None
-    fits_nowhere: bool
+DEFAULT_GPU = "H100"
 
 
 def answer(request: SizingRequest, catalog: Catalog) -> dict[str, Any]:
     """The sizing of the contract (section 2) without `id`, `recorded_at` and `audit`; raises InvalidInput."""
     model = resolve_model(catalog, request.model)
     gpus = resolve_gpus(catalog, request.gpu if request.gpu is not None else DEFAULT_GPU)
-    answered = [answer_for(request, model, gpu) for gpu in gpus]
-    chosen = min(answered, key=lambda one: (not one.sizing.fits, one.plan.gpus, -one.sizing.headroom_bytes))
-    found = levers(chosen.plan, chosen.sizing)
+    answered, left_out = _answer_each(request, model, gpus)
+    chosen = min(answered, key=Answered.rank)
+    found = levers(chosen.plan)
+    missing = _missing(chosen)
     return {
         "engine_version": __version__,
         "catalog_digest": catalog.digest,
@@ -52,41 +48,41 @@ def answer(request: SizingRequest, catalog: Catalog) -> dict[str, Any]:
         "gpu": render.gpu_json(chosen.gpu.gpu, chosen.sizing.usable_bytes),
         "whole_model": render.whole_model(chosen.sizing),
         "per_gpu": render.per_gpu(chosen.plan, chosen.sizing, *words.confidence(chosen.sizing)),
-        "recommendation": recommendation_json(chosen),
+        "recommendation": recommendation_json(chosen, missing),
         "sharding_floor": floor_json(chosen, found),
         "levers": [render.lever_json(lever) for lever in found],
-        "time": None,
-        "verdict": words.verdict(chosen.plan, chosen.sizing, chosen.shortfall),
-        "comparison": [words.comparison(one.plan, one.sizing) for one in answered] if len(answered) > 1 else None,
-        "nearest_fit": None,
-        "warnings": warnings_json(model, chosen),
+        "time": time_json(chosen.plan, chosen.tokens),
+        "verdict": words.verdict(chosen.plan, chosen.sizing, missing),
+        "comparison": comparison(answered),
+        "nearest_fit": nearest_fit_json(chosen, catalog),
+        "warnings": warnings_json(model, chosen, left_out),
     }
 
 
-def answer_for(request: SizingRequest, model: ResolvedModel, gpu: ResolvedGpu) -> Answered:
-    """Answer for one GPU: as laid out, on the GPUs at hand, or on as few as hold the run."""
-    inputs = settle(request, model.architecture, gpu.gpu)
-    asked = ask(request, inputs, model.architecture, gpu.gpu)
-    if request.solve is not None:
-        asked, inputs = solving.solve(request.solve, asked, inputs)
-    if asked.plan is not None:
-        sizing = asked.plan.size()
-        found = None if sizing.fits else recommend(asked.question)
-        return Answered(gpu, inputs, asked.plan, sizing, found, None, False)
-    if asked.gpus is not None:
-        return _on_hand(asked, asked.gpus, gpu, inputs)
-    recommended = recommend(asked.question)
-    if recommended is None:
-        made, sizing = solving.largest(asked.question)
-        return Answered(gpu, inputs, made, sizing, None, shortfall(made, sizing), True)
-    return Answered(gpu, inputs, recommended.plan, recommended.sizing, recommended, recommended.shortfall, False)
+def _answer_each(
+    request: SizingRequest, model: ResolvedModel, gpus: list[ResolvedGpu]
+) -> tuple[list[Answered], list[tuple[str, str]]]:
+    """Answers for the GPUs that have one, and a warning for each that has none; refused when none has."""
+    answered: list[Answered] = []
+    refused: list[tuple[ResolvedGpu, InvalidInput]] = []
+    for gpu in gpus:
+        try:
+            answered.append(answer_for(request, model, gpu))
+        except InvalidInput as problem:
+            refused.append((gpu, problem))
+    if not answered:
+        raise refused[0][1]
+    return answered, [("gpu_left_out", f"{gpu.gpu.name}: {problem}") for gpu, problem in refused]
 
 
-def _on_hand(asked: Asked, gpus: int, gpu: ResolvedGpu, inputs: dict[str, Input]) -> Answered:
-    """The best layout of exactly `gpus` GPUs; when it does not fit, what would."""
-    made, sizing = solving.best_or_refuse(asked.question, gpus)
-    found = recommend(asked.question) if not sizing.fits else None
-    return Answered(gpu, inputs, made, sizing, found, None if sizing.fits else shortfall(made, sizing), False)
+def _missing(chosen: Answered) -> Shortfall | None:
+    """Why fewer GPUs (or, where it does not fit, these) are too few."""
+    if not chosen.sizing.fits:
+        return shortfall(chosen.plan, chosen.sizing)
+    found = chosen.recommendation
+    if found is None or found.minimum_gpus != chosen.plan.gpus:
+        return None
+    return next_smaller(chosen.question, chosen.plan.gpus)
 
 
 def inputs_json(request: SizingRequest, chosen: Answered) -> dict[str, Any]:
@@ -122,28 +118,61 @@ def model_json(model: ResolvedModel, sizing: Sizing) -> dict[str, Any]:
     }
 
 
-def recommendation_json(chosen: Answered) -> dict[str, Any] | None:
+def recommendation_json(chosen: Answered, missing: Shortfall | None) -> dict[str, Any] | None:
     """The recommended count and layout, why not fewer, and other ways; null when there is nothing to recommend."""
     found = chosen.recommendation
     if found is None:
         return None
+    smallest = found.minimum_gpus
+    if smallest is None:
+        smallest = minimum(chosen.question) or found.plan.gpus
+    sizing = chosen.sizing if found.plan == chosen.plan else found.plan.size()
     return {
         "gpus": found.plan.gpus,
         "nodes": found.plan.nodes,
-        "minimum_gpus": found.minimum_gpus,
-        "layout": render.layout_json(found.sizing.layout, found.sizing.run),
-        "why": words.why(found),
-        "alternatives": [render.alternative_json(*other) for other in found.alternatives],
+        "minimum_gpus": smallest,
+        "layout": render.layout_json(sizing.layout, sizing.run),
+        "why": words.why(chosen, found.plan, sizing, smallest, missing),
+        "alternatives": [
+            render.alternative_json(other.plan, other.plan.size(), other.lever, chosen.tokens)
+            for other in alternatives(found.fit, smallest)
+        ],
     }
 
 
 def floor_json(chosen: Answered, found: list[Lever]) -> dict[str, Any]:
-    """The floor of the answer's own layout, and the next lever that touches what sharding does not."""
-    then = next((lever.text for lever in found if lever.touches == "activations"), None)
-    return render.floor_json(floor(chosen.plan), chosen.sizing, then)
+    """The floor of the answer's own layout, and the next lever that lowers it."""
+    return render.floor_json(floor(chosen.plan), chosen.sizing, past_the_floor(chosen.plan, found))
 
 
-def warnings_json(model: ResolvedModel, chosen: Answered) -> list[dict[str, str]]:
+def nearest_fit_json(chosen: Answered, catalog: Catalog) -> dict[str, Any] | None:
+    """The run one change away that some count holds; null when this one is held, or when no single change helps."""
+    if not chosen.nowhere:
+        return None
+
+    def others() -> Iterable[Gpu]:
+        return (resolved.gpu for resolved in resolve_gpus(catalog, "any"))
+
+    found = nearest_run(chosen.free_question(), others)
+    if found is None:
+        return None
+    sizing = found.plan.size()
+    return {
+        "change": found.change,
+        "gpus": found.plan.gpus,
+        "nodes": found.plan.nodes,
+        "layout": render.layout_json(sizing.layout, sizing.run),
+        "peak_bytes": sizing.peak.device_bytes,
+        "headroom_bytes": sizing.headroom_bytes,
+    }
+
+
+def warnings_json(model: ResolvedModel, chosen: Answered, left_out: list[tuple[str, str]]) -> list[dict[str, str]]:
     """What a reader must know before trusting the answer."""
-    pairs = [*model.warnings, *chosen.gpu.warnings, *words.warnings(chosen.plan, chosen.sizing, chosen.inputs)]
+    pairs = [
+        *model.warnings,
+        *chosen.gpu.warnings,
+        *left_out,
+        *words.warnings(chosen.plan, chosen.sizing, chosen.inputs),
+    ]
     return [{"code": code, "message": message} for code, message in pairs]

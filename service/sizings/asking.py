@@ -55,7 +55,7 @@ def ask(request: SizingRequest, inputs: Mapping[str, Input], architecture: Archi
         stage=values["stage"],
         sp=values.get("sp"),
         etp=values.get("etp"),
-        vpp=values["vpp"] or 1,
+        vpp=values["vpp"] if layout_given is False or request.pp == AUTO else values["vpp"] or 1,
         shard=_chosen(request.shard, stack.shard if layout_given else None),
         shard_degree=values["shard_degree"],
         stage_layers=tuple(values["stage_layers"]) if values["stage_layers"] else None,

@@ -14,6 +14,7 @@ from service.engine.question import Plan
 from service.engine.recipe import WHY
 from service.engine.run import Run
 from service.engine.size import LOSS, Sizing, StageSizing, whole_model_bytes
+from service.sizings.timing import short_time
 
 SCALES_WITH: Mapping[TermName, str] = {
     "weights": "parameters",
@@ -167,7 +168,7 @@ def per_gpu(made: Plan, sizing: Sizing, because: str, confidence: str) -> dict[s
             "allocated_bytes": peak.allocated_bytes,
             "reserved_bytes": peak.reserved_bytes,
             "device_bytes": peak.device_bytes,
-            "needed_bytes": peak.needed_bytes,
+            "needed_bytes": sizing.needed_bytes,
             "low_bytes": device.low,
             "high_bytes": device.high,
             "intervals": {level: list(bounds) for level, bounds in sizing.intervals.items()},
@@ -220,15 +221,18 @@ def lever_json(lever: Lever) -> dict[str, Any]:
     }
 
 
-def alternative_json(made: Plan, sizing: Sizing) -> dict[str, Any]:
-    """Another way to run it. Time and cost stay null until the step time is modelled."""
+def alternative_json(made: Plan, sizing: Sizing, lever: str, tokens: int | None) -> dict[str, Any]:
+    """Another way to run it, and what it changes against the recommended one."""
+    timed = short_time(made, tokens)
     return {
         "gpus": made.gpus,
         "nodes": made.nodes,
         "layout": layout_json(sizing.layout, sizing.run),
+        "lever": lever,
         "peak_bytes": sizing.peak.device_bytes,
         "headroom_bytes": sizing.headroom_bytes,
-        "step_time_s": None,
-        "tokens_per_s": None,
-        "cost": None,
+        "step_time_s": timed["step_s"],
+        "tokens_per_s": timed["tokens_per_s"],
+        "days": timed["days"],
+        "cost": timed["cost"],
     }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from service.engine.advice import unwise
 from service.engine.question import Plan
-from service.engine.recommend import Recommendation, Shortfall
+from service.engine.recommend import Shortfall
 from service.engine.size import Sizing
+from service.engine.step_time import of_plan
+from service.sizings.answering import Answered
 from service.sizings.inputs import Input
-from service.sizings.render import layout_json
 
 GIB = 1 << 30
 NAMES: Mapping[str, str] = {
@@ -57,7 +57,7 @@ def layout_words(made: Plan) -> str:
 def verdict(made: Plan, sizing: Sizing, missing: Shortfall | None) -> dict[str, str]:
     """Code and one line: GPUs, peak of usable, moment, layout, why not fewer."""
     high = sizing.intervals["device"].high
-    needed, usable = sizing.peak.needed_bytes, sizing.usable_bytes
+    needed, usable = sizing.needed_bytes, sizing.usable_bytes
     where = f"{gib(needed)} of {gib(usable)} GiB per GPU {MOMENTS[sizing.moment]}, {layout_words(made)}"
     if not sizing.fits:
         text = f"{gpu_count(made)} do not hold it: {where}; {gib(-sizing.headroom_bytes)} GiB too much"
@@ -69,21 +69,42 @@ def verdict(made: Plan, sizing: Sizing, missing: Shortfall | None) -> dict[str, 
     return {"code": "tight" if high > usable else "fits", "text": text}
 
 
-def why(found: Recommendation) -> list[str]:
+def why(chosen: Answered, made: Plan, sizing: Sizing, smallest: int, missing: Shortfall | None) -> list[str]:
     """Why this count and this layout."""
-    lines = [
-        f"{found.minimum_gpus} GPUs are the fewest that hold the run: "
-        f"{gib(found.sizing.peak.needed_bytes)} of {gib(found.sizing.usable_bytes)} GiB usable per GPU."
-    ]
-    if found.shortfall is not None:
-        missing = found.shortfall
-        lines.append(
-            f"{missing.gpus} do not: with {layout_words(missing.plan)} each GPU would need "
-            f"{gib(missing.missing_bytes)} GiB more than it has; {NAMES[missing.term]} weigh most."
-        )
-    if found.sizing.run.recompute.kind != "none":
-        lines.append(f"Without recompute={found.sizing.run.recompute.text} it needs more GPUs.")
-    return lines
+    return [*_why_this_count(chosen, made, sizing, smallest, missing), *_why_this_layout(made, smallest)]
+
+
+def _why_this_count(
+    chosen: Answered, made: Plan, sizing: Sizing, smallest: int, missing: Shortfall | None
+) -> Iterator[str]:
+    held = f"{gib(sizing.needed_bytes)} of {gib(sizing.usable_bytes)} GiB usable per GPU"
+    if made.gpus == smallest:
+        yield f"{_gpus(smallest)} the fewest that hold the run: {held}."
+    elif made.gpus > smallest:
+        yield f"{made.gpus} GPUs hold the run with {held}; {smallest} would be enough."
+    else:
+        yield f"{made.gpus} GPUs hold the run: {held}."
+    if missing is None:
+        return
+    weighs = f"{NAMES[missing.term]} weigh most"
+    each = f"each GPU would need {gib(missing.missing_bytes)} GiB more than it has; {weighs}"
+    if missing.gpus >= made.gpus or missing.plan.layout == chosen.plan.layout:
+        yield f"As asked ({layout_words(missing.plan)}) {each}."
+    else:
+        yield f"{missing.gpus} do not: even with {layout_words(missing.plan)} {each}."
+
+
+def _why_this_layout(made: Plan, smallest: int) -> Iterator[str]:
+    timed = of_plan(made)
+    if timed is None:
+        yield "Of the layouts that fit, this one recomputes least and then leaves most room."
+    else:
+        rate = f"{float(timed.tokens[0] / timed.step_s[0]):,.0f} tokens/s"
+        yield f"Of the layouts that fit, this one takes least time: about {rate}, {float(timed.mfu[0]):.0%} MFU."
+
+
+def _gpus(count: int) -> str:
+    return "1 GPU is" if count == 1 else f"{count} GPUs are"
 
 
 def confidence(sizing: Sizing) -> tuple[str, str]:
@@ -113,18 +134,3 @@ def warnings(made: Plan, sizing: Sizing, inputs: Mapping[str, Input]) -> Iterato
         )
     if sizing.architecture.moe is not None and not sizing.run.moe_balanced:
         yield "balanced_routing", "experts are taken as evenly loaded; a skewed router raises the fullest rank"
-
-
-def comparison(made: Plan, sizing: Sizing) -> dict[str, Any]:
-    """One line of a comparison between GPUs."""
-    return {
-        "gpu": sizing.gpu.id,
-        "gpus": made.gpus,
-        "nodes": made.nodes,
-        "layout": layout_json(sizing.layout, sizing.run),
-        "peak_bytes": sizing.peak.device_bytes,
-        "headroom_bytes": sizing.headroom_bytes,
-        "fits": sizing.fits,
-        "step_s": None,
-        "cost": None,
-    }

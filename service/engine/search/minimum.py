@@ -10,8 +10,9 @@ import numpy as np
 from service.engine.architecture import layer_kinds
 from service.engine.question import Question
 from service.engine.search import space
-from service.engine.search.bound import least_bytes
+from service.engine.search.bound import least_bytes, least_gpus
 from service.engine.search.evaluate import needed_bytes
+from service.engine.search.space import Variants
 from service.engine.search.table import Column, Mask, Table
 from service.engine.size import usable_bytes
 
@@ -55,48 +56,64 @@ def tightest(question: Question) -> tuple[int, ...]:
 def minimum(question: Question) -> int | None:
     """The smallest count that fits, of `space.counts`; None when none does.
 
-    Within a family memory only falls as dp grows, so a family fits somewhere up to a count exactly if it fits on the
-    largest count up to there that it can use. Rungs double until something fits; the gap is then halved.
+    As dp grows memory only falls, so a variant fits somewhere up to a count exactly if it fits on the largest count up
+    to there that its family can use. Rungs double until something fits; the gap is then halved.
     """
-    found = grid(question, space.counts(question.gpu))
-    gpus, below = found.gpus, -1
+    search = _Search(question)
+    gpus = search.grid.gpus
+    below = int(np.searchsorted(gpus, least_gpus(question))) - 1
     while below < len(gpus) - 1:
         next_rung = int(gpus[below]) * RUNG if below >= 0 else int(gpus[0])
         place = max(int(np.searchsorted(gpus, next_rung, side="right")) - 1, below + 1)
-        hits = _fitting(question, found, np.arange(len(found.families)), place, below)
+        hits = search.fitting(np.arange(len(search.every.of)), below, place)
         if len(hits):
-            return int(gpus[_narrow(question, found, hits, below, place)])
+            return int(gpus[search.narrowed(hits, below, place)])
         below = place
     return None
 
 
-def _narrow(question: Question, found: Grid, hits: Column, below: int, place: int) -> int:
-    """The first position in (below, place] on which one of the families `hits` fits; one does on `place`."""
-    while place - below > 1:
-        middle = (below + place) // 2
-        closer = _fitting(question, found, hits, middle, below)
-        if len(closer):
-            hits, place = closer, middle
-        else:
-            below = middle
-    return place
+class _Search:
+    """All variants of all families, and which of them fit on which counts."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.grid = grid(question, space.counts(question.gpu))
+        # more chunks a stage hold more micro-batches; only layers that differ can be dealt out better by them
+        mixed = len(layer_kinds(question.architecture)) > 1
+        self.every = space.crossed(question, self.grid.families, tightest(question), interleave=mixed)
+
+    def fitting(self, rows: Column, below: int, place: int) -> Column:
+        """Which of the variants `rows` fit on the largest count in (below, place] that their family can use."""
+        places = self.grid.largest_up_to(place)
+        rows = rows[places[self.every.of[rows]] > below]
+        used, of = np.unique(self.every.of[rows], return_inverse=True)
+        base = self.grid.at(used, places[used])
+        layouts = replace(self.every.layouts.take(rows), dp=base.dp[of])
+        return rows[fits(self.question, base, Variants(space.unsharded_alone(layouts), of))]
+
+    def narrowed(self, hits: Column, below: int, place: int) -> int:
+        """The first position in (below, place] on which one of the variants `hits` fits; one does on `place`."""
+        while place - below > 1:
+            middle = (below + place) // 2
+            closer = self.fitting(hits, below, middle)
+            if len(closer):
+                hits, place = closer, middle
+            else:
+                below = middle
+        return place
 
 
-def _fitting(question: Question, found: Grid, rows: Column, place: int, below: int) -> Column:
-    """Which of the families `rows` fit, in any variant, on their largest count in (below, place]."""
-    places = found.largest_up_to(place)[rows]
-    usable = places > below
-    rows, places = rows[usable], places[usable]
-    # more chunks a stage hold more micro-batches; only layers that differ can be dealt out better by them
-    mixed = len(layer_kinds(question.architecture)) > 1
-    tried = space.variants(question, found.at(rows, places), tightest(question), interleave=mixed)
-    return rows[np.unique(tried.of[fits(question, tried.layouts)])]
-
-
-def fits(question: Question, layouts: Table) -> Mask:
-    """Which layouts fit into the usable memory of the question's GPU."""
+def fits(question: Question, base: Table, variants: Variants) -> Mask:
+    """Which variants of `base` fit into the usable memory of the question's GPU."""
     usable = usable_bytes(question.gpu, question.margin)
-    chosen: Mask = least_bytes(question, layouts) <= usable
+    chosen: Mask = least_bytes(question, base, variants) <= usable
     likely = np.flatnonzero(chosen)
-    chosen[likely] = needed_bytes(question, layouts.take(likely)) <= usable
+    chosen[likely] = needed_bytes(question, variants.layouts.take(likely)) <= usable
     return chosen
+
+
+def fits_anywhere(question: Question) -> bool:
+    """Whether any count holds the run: as dp grows memory only falls, so the largest count of every family tells."""
+    search = _Search(question)
+    everything = np.arange(len(search.every.of), dtype=np.int64)
+    return len(search.fitting(everything, -1, len(search.grid.gpus) - 1)) > 0

@@ -1,13 +1,11 @@
-"""Rows of a table as plans that can be sized, and plans as rows."""
+"""Rows of a table as plans that can be sized."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from service.engine.layout import SHARDS
 from service.engine.question import Plan, Question, plan
 from service.engine.search.space import recomputes
-from service.engine.search.table import WHOLE, Table, of_layout
+from service.engine.search.table import WHOLE, Table
 
 
 def plan_of(question: Question, layouts: Table, index: int) -> Plan:
@@ -22,9 +20,3 @@ def plan_of(question: Question, layouts: Table, index: int) -> Plan:
         shard_degree=None if degree == WHOLE else degree,
         recompute=recomputes(question)[row["recompute"]],
     )  # fmt: skip
-
-
-def row_of(made: Plan) -> tuple[Question, Table]:
-    """A plan as a table of one row, with its question narrowed to the plan's own recompute policy."""
-    question = replace(made.question, recompute=made.run.recompute)
-    return question, of_layout(made.layout, int(made.run.micro_batch))

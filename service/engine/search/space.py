@@ -133,18 +133,21 @@ def families(question: Question) -> Table:
 
 def replicas(question: Question, family: Table, gpus: Column) -> Column:
     """dp of every family (rows) on every count (columns); 0 where the family cannot use that count."""
-    ranks = family.tp * family.pp * family.cp
-    dp = gpus[None, :] // ranks[:, None]
-    allowed: Mask = dp * ranks[:, None] == gpus[None, :]
+    ranks, places = np.unique(family.tp * family.pp * family.cp, return_inverse=True)
+    whole = gpus[None, :] // ranks[:, None]
+    whole = np.where(whole * ranks[:, None] == gpus[None, :], whole, 0)
     if question.dp is not None:
-        allowed &= dp == question.dp
+        whole = np.where(whole == question.dp, whole, 0)
+    dp: Column = whole[places]
     if question.global_batch is not None:
-        step = np.maximum(dp * family.micro_batch[:, None], 1)
-        allowed &= question.global_batch % step == 0
+        sizes, of = np.unique(family.micro_batch, return_inverse=True)
+        step = np.maximum(whole[None] * sizes[:, None, None], 1)
+        dp = np.where((question.global_batch % step == 0)[of, places], dp, 0)
     if question.architecture.moe is not None:
-        expert_ranks = (family.ep * family.etp)[:, None]
-        allowed &= (family.tp * family.cp)[:, None] * dp % expert_ranks == 0
-    return np.where(allowed, dp, 0)
+        # tp·cp·dp ranks of a pipeline stage hold the experts: ep·etp must divide them
+        pairs, of = np.unique(np.stack([family.pp, family.ep * family.etp]), axis=1, return_inverse=True)
+        dp = np.where((gpus[None, :] // pairs[0][:, None] % pairs[1][:, None] == 0)[of], dp, 0)
+    return dp
 
 
 class Variants(NamedTuple):
@@ -153,25 +156,34 @@ class Variants(NamedTuple):
     layouts: Table
     of: Column
 
+    def take(self, rows: Column | Mask) -> Variants:
+        return Variants(self.layouts.take(rows), self.of[rows])
 
-def variants(question: Question, layouts: Table, levels: tuple[int, ...], *, interleave: bool) -> Variants:
-    """Every layout with every level of sharding in `levels`, every recompute policy and interleaving that is open.
 
-    One data-parallel rank has nothing to shard: such a layout appears once, unsharded.
-    """
+def crossed(question: Question, layouts: Table, levels: tuple[int, ...], *, interleave: bool) -> Variants:
+    """Every layout with every level of sharding in `levels`, every recompute policy and interleaving that is open."""
     policies = len(recomputes(question))
     of = np.repeat(np.arange(len(layouts), dtype=np.int64), len(levels) * policies)
     shard = np.tile(np.repeat(np.asarray(levels, dtype=np.int64), policies), len(layouts))
     recompute = np.tile(np.arange(policies, dtype=np.int64), len(layouts) * len(levels))
-    made = layouts.take(of)
-    alone = made.dp * made.cp == 1
-    keep = ~alone | (shard == levels[0])
-    if question.stack.name == "deepspeed":
-        keep &= (made.pp == 1) | (shard <= SHARD_LEVEL["optimizer"])
     vpp = np.full_like(shard, question.vpp or 1)
-    made = replace(made, shard=np.where(alone, 0, shard), recompute=recompute, vpp=vpp).take(keep)
-    every = Variants(made, of[keep])
+    every = Variants(replace(layouts.take(of), shard=shard, recompute=recompute, vpp=vpp), of)
+    if question.stack.name == "deepspeed":
+        every = every.take((every.layouts.pp == 1) | (shard <= SHARD_LEVEL["optimizer"]))
     return _interleaved(question, every) if interleave and question.vpp is None else every
+
+
+def unsharded_alone(layouts: Table) -> Table:
+    """One data-parallel rank has nothing to shard: its level is 0."""
+    return replace(layouts, shard=np.where(layouts.dp * layouts.cp == 1, 0, layouts.shard))
+
+
+def variants(question: Question, layouts: Table, levels: tuple[int, ...], *, interleave: bool) -> Variants:
+    """Every variant of layouts whose dp is known; one data-parallel rank appears once, unsharded."""
+    every = crossed(question, layouts, levels, interleave=interleave)
+    alone = every.layouts.dp * every.layouts.cp == 1
+    kept = every.take(~alone | (every.layouts.shard == levels[0]))
+    return Variants(unsharded_alone(kept.layouts), kept.of)
 
 
 def _interleaved(question: Question, every: Variants) -> Variants:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.engine.elementwise import Int
+from service.engine.elementwise import Int, repeated
 from service.engine.ledger import Bundle, Dim, Row, tensor
 from service.engine.stage import Prepared
 from service.engine.state import Holding, unsharded_elements
@@ -14,7 +14,7 @@ def working(name: str, module: str, shape: tuple[Dim, ...], dtype: str, why: str
 
 
 def bundle(name: str, rows: tuple[Row, ...], alive: tuple[Int, ...], copies: Int = 1) -> Bundle:
-    return Bundle("working", name, rows, tuple(copies * count for count in alive))
+    return Bundle("working", name, rows, repeated(copies, alive))
 
 
 def elements(prepared: Prepared, block: tuple[Holding, ...]) -> Int:
