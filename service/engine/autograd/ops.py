@@ -190,7 +190,8 @@ def to(x: Tensor, dtype: str, label: str = "") -> Tensor:
     """Cast; the same tensor when it has the dtype already."""
     if x.dtype == dtype:
         return x
-    out = x.tape.new(x.shape, dtype, label or f"copy in {dtype}", strides=_layout(x, x.shape))
+    kind = "cast" if x.parameter is not None and x.storage is None else "activation"
+    out = x.tape.new(x.shape, dtype, label or f"copy in {dtype}", strides=_layout(x, x.shape), kind=kind)
     if x.needs_grad:
         old = x.dtype
         out.node = x.tape.node("to", (x,), [], lambda grads, saved: [_cast(grads[0], old)])
@@ -505,6 +506,8 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, label: str
         row = (*x.shape[:-1], ())
         slots += [tape.save(tape.new(row, "fp32", f"{what} of {label}"), "layer_norm") for what in ("mean", "1/σ")]
         leaves = [leaf for leaf in (weight, bias) if leaf is not None]
+        if weight is not None and weight.storage is not None:
+            slots.append(tape.save(weight, "layer_norm"))
 
         def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
             result: list[Tensor | None] = [like(saved[0], "gradient of layer norm")]

@@ -62,8 +62,45 @@ def gemma_norm(m: Model, x: Tensor, name: str) -> Tensor:
         return ops.to(normal, x.dtype, f"{name} output")
 
 
-#: families whose RMS norm is not written like Llama's
+def centred_norm(m: Model, x: Tensor, name: str) -> Tensor:
+    """CohereLayerNorm: a layer norm without bias, written in Python in fp32."""
+    with m.tape.part("norm", region="layernorm"):
+        weight = m.vector(f"{name}.weight", x.shape[-1])
+        wide = ops.to(x, "fp32", f"{name} input in fp32")
+        middle = ops.mean(wide)
+        spread = ops.mean(ops.power(ops.sub(wide, middle, "distance to the mean")))
+        normal = ops.sub(wide, middle, "distance to the mean")
+        del wide, middle
+        normal = ops.mul(normal, ops.rsqrt(ops.shift(spread), f"1/σ of {name}"), f"{name} normalised")
+        normal = ops.mul(ops.to(weight, "fp32", "norm weight in fp32"), normal, f"{name} output in fp32")
+        return ops.to(normal, x.dtype, f"{name} output")
+
+
+def bare_norm(m: Model, x: Tensor, name: str) -> Tensor:
+    """OlmoLayerNorm: torch's layer norm in fp32 without weight and bias."""
+    with m.tape.part("norm", region="layernorm"):
+        wide = ops.to(x, "fp32", f"{name} input in fp32")
+        return ops.to(ops.layer_norm(wide, None, None, f"{name} output in fp32"), x.dtype, f"{name} output")
+
+
+def shifted_norm(m: Model, x: Tensor, name: str) -> Tensor:
+    """NemotronLayerNorm1P: torch's layer norm with 1 + weight."""
+    with m.tape.part("norm", region="layernorm"):
+        weight = ops.shift(m.vector(f"{name}.weight", x.shape[-1]), f"1 + weight of {name}")
+        bias = m.vector(f"{name}.bias", x.shape[-1])
+        half = m.tape.autocast
+        if half is not None:
+            x, weight, bias = (ops.to(tensor, half) for tensor in (x, weight, bias))
+        with m.tape.no_autocast():
+            return ops.layer_norm(x, weight, bias, f"{name} output")
+
+
+#: families whose norm is not the one that its kind suggests
 NORMS = {
+    "cohere": centred_norm,
+    "cohere2": centred_norm,
+    "olmo": bare_norm,
+    "nemotron": shifted_norm,
     "gemma": gemma_norm,
     "gemma2": gemma_norm,
     "gemma3": gemma_norm,
@@ -77,8 +114,10 @@ NORMS = {
 def norm(m: Model, x: Tensor, name: str) -> Tensor:
     """The model's own kind of norm."""
     kind = m.architecture.norm
+    if m.architecture.code in NORMS:
+        return NORMS[m.architecture.code](m, x, name)
     if kind == "rmsnorm":
-        return NORMS.get(m.architecture.code, rms_norm)(m, x, name)
+        return rms_norm(m, x, name)
     return layer_norm(m, x, name, weight=kind != "layernorm-no-weight", bias=kind == "layernorm")
 
 
@@ -117,10 +156,10 @@ def _over_heads(table: Tensor) -> Tensor:
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor, label: str) -> Tensor:
     """x·cos + rotate_half(x)·sin, in separate operations."""
-    return ops.add(ops.mul(x, cos), ops.mul(_rotate_half(x), sin), label)
+    return ops.add(ops.mul(x, cos), ops.mul(rotate_half(x), sin), label)
 
 
-def _rotate_half(x: Tensor) -> Tensor:
+def rotate_half(x: Tensor) -> Tensor:
     half = tuple(f"{symbol}2" for symbol in x.shape[-1])
     first = ops.slice_of(x, half)
     second = ops.slice_of(x, half)
@@ -263,6 +302,16 @@ def gated_mlp(m: Model, x: Tensor, name: str = "mlp", width: str = "f", *, bias:
         return m.linear(both, f"{name}.down_proj", x.shape[-1], bias=biased, label="mlp output")
 
 
+def joined_mlp(m: Model, x: Tensor) -> Tensor:
+    """down(up · act(gate)) with gate and up from one product (Phi-3, GLM)."""
+    t, f, biased = m.tape, m.tape.extent("f"), m.architecture.mlp_bias
+    with t.part("mlp", region="mlp"):
+        both = m.linear(x, "gate_up_proj", t.extent("2", "f"), bias=biased, label="gate and up")
+        gate, up = ops.split(both, (f, f))
+        up = ops.mul(up, activated(m, gate, activation_name(m)), "down projection input")
+        return m.linear(up, "down_proj", x.shape[-1], bias=biased, label="mlp output")
+
+
 def plain_mlp(m: Model, x: Tensor, name: str = "mlp", width: str = "f") -> Tensor:
     """down(act(up(x)))."""
     with m.tape.part("mlp", region="mlp"):
@@ -277,7 +326,7 @@ def causal_lm_loss(m: Model, logits: Tensor) -> Tensor:
     """transformers.loss.ForCausalLMLoss: upcasts the logits, shifts the labels, one cross-entropy over all tokens."""
     t = m.tape
     with t.part("loss"):
-        wide = ops.to(logits, "fp32", "logits in fp32")
+        wide = ops.to(logits, m.facts.logits_dtype, f"logits in {m.facts.logits_dtype}")
         padded = t.new(t.shape("b s1"), "int64", "padded labels")
         one = "b" in t.ones
         targets = padded if one else t.new(t.shape("b s"), "int64", "shifted labels")

@@ -37,23 +37,13 @@ def attention(m: Model, x: Tensor, at: Around) -> Tensor:
         return m.linear(out, "o_proj", x.shape[-1], label="attention branch")
 
 
-def mlp(m: Model, x: Tensor) -> Tensor:
-    """down(up · act(gate)) with gate and up from one product."""
-    t, f = m.tape, m.tape.extent("f")
-    with t.part("mlp", region="mlp"):
-        both = m.linear(x, "gate_up_proj", t.extent("2", "f"), label="gate and up")
-        gate, up = ops.split(both, (f, f))
-        up = ops.mul(up, parts.activated(m, gate, parts.activation_name(m)), "down projection input")
-        return m.linear(up, "down_proj", x.shape[-1], label="mlp output")
-
-
 def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
     """Pre-norm layer with dropout on both branches."""
     rate = m.architecture.dropout
     hidden = attention(m, parts.norm(m, x, "attention norm"), at)
     hidden = ops.add(x, ops.dropout(hidden, rate, "attention branch dropout"), "residual stream")
     residual = hidden
-    hidden = mlp(m, parts.norm(m, hidden, "mlp norm"))
+    hidden = parts.joined_mlp(m, parts.norm(m, hidden, "mlp norm"))
     return ops.add(residual, ops.dropout(hidden, rate, "mlp branch dropout"), "residual stream")
 
 
