@@ -52,7 +52,10 @@ class Destination(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResponseUrl:
-    """The answer to a command or a press: takes five messages within half an hour, from anywhere the bot was called."""
+    """The answer to a command or a press: takes five messages within half an hour, from anywhere the bot was called.
+
+    With `replace` the message that was pressed gives way to the answer; what is private (a problem) stands beside it.
+    """
 
     url: str
     public: bool = False
@@ -60,8 +63,8 @@ class ResponseUrl:
 
     def post(self, payload: Payload, *, private: bool) -> Attempt:
         body = {key: value for key, value in payload.items() if key != "metadata"}
-        public = self.public and not private
-        body |= {"response_type": "in_channel" if public else "ephemeral", "replace_original": self.replace}
+        body["response_type"] = "in_channel" if self.public and not private else "ephemeral"
+        body["replace_original"] = self.replace and not private
         try:
             response = WebhookClient(self.url, timeout=POST_TIMEOUT_S, retry_handlers=[]).send_dict(body)
         except (OSError, http.client.HTTPException) as error:

@@ -28,16 +28,25 @@ class Desk:
     views: Jobs
     courier: Courier
 
-    def take(self, work: Callable[[], Message], *destinations: Destination, request_id: str) -> str:
-        """Queues the work and the delivery. Returns what the person should hear at once: "" when the answer is near."""
+    def take(self, work: Callable[[], Message], *destinations: Destination, request_id: str, heard: bool = True) -> str:
+        """Queues the work and the delivery. Returns what the person should hear at once: "" when the answer is near.
+
+        `heard` is whether Slack shows the words of the acknowledgement; where it does not, a refusal is sent.
+        """
 
         def say(message: Message) -> None:
             self.courier.deliver(message, *destinations, request_id=request_id)
 
-        job = Job(run=lambda: say(work()), abandon=lambda: say(incident_message(texts.STOPPING, request_id)))
+        job = Job(
+            run=lambda: say(made(work, request_id)),
+            abandon=lambda: say(incident_message(texts.STOPPING, request_id)),
+        )
         try:
             ahead = self.answers.submit(job)
         except QueueFull:
+            log.error("no_more_taken", id=request_id)
+            if not heard:
+                self.show(lambda: say(incident_message(texts.FULL, request_id)), request_id=request_id)
             return texts.FULL
         return texts.QUEUED.format(ahead=ahead) if ahead >= TELL_FROM else ""
 
@@ -64,3 +73,12 @@ class Desk:
     def close(self, *, within_s: float) -> int:
         """Finishes what was taken as far as time allows; returns how many people were asked to come back."""
         return self.views.close(within_s=within_s / 5) + self.answers.close(within_s=within_s)
+
+
+def made(work: Callable[[], Message], request_id: str) -> Message:
+    """What the work makes; a defect of ours is told with an id under which the log has the trace."""
+    try:
+        return work()
+    except Exception as error:
+        log.error("answer_failed", id=request_id, exc_info=error)
+        return incident_message(texts.BROKEN, request_id)

@@ -49,6 +49,14 @@ PEAK = "{gauge}\n{needed} of {usable} usable, {moment}"
 CONFIDENCE_RANGE = "{confidence}: {low} to {high} in 8 of 10 runs"
 SPEED = "{step} a step, {tokens_per_s} tokens/s"
 DAYS_COST = "{days} days, {cost}"
+NO_PRICE = "price unknown"
+
+LAYOUT_ALONE = "one GPU"
+ACCUMULATION = "{count} micro-batches a step"
+RECOMPUTE = "{what} recompute"
+RECOMPUTE_LAYERS = "full recompute of {layers} layers"
+NO_RECOMPUTE = "no recompute"
+SHARD_WITHIN = "{shard} within {degree}"
 
 RECOMMENDED = "*Recommended: {gpus} × {gpu}.*"
 TIGHT = "*Tight:* it fits by the estimate, but the upper end of the range does not. Keep a lever ready."
@@ -70,6 +78,7 @@ AUDIT = "audit #{seq} · {sizing}"
 NOT_RECORDED = "not recorded"
 
 CHANGE = "*What if* {change}: {was} → {now} per GPU."
+CHANGE_SIDE = "{gpus} GPUs, {peak}"
 SHARED_BY = "Shared by <@{user}>"
 LEVER_SAVES = "saves {saves} of {term} per GPU"
 
@@ -135,6 +144,7 @@ HOME_INTRO = (
 EXPLAIN_TITLE = "{term}: {size} per GPU, {share}"
 EXPLAIN_BECAUSE = "*Why it exists:* {because}. *Scales with:* {scales_with}."
 EXPLAIN_LEVERS = "*Levers:* {levers}."
+LEVER_EXPLAINED = "{lever} saves {saves}"
 EXPLAIN_OF = (
     "Per GPU at the peak of {sizing}. `/trainmem explain activations` explains another term of your last sizing."
 )
@@ -145,6 +155,7 @@ COMPARED = "{gpu} comes first"
 COMPARED_NONE = "None of these GPUs holds the run"
 COMPARISON_HEADINGS = ("GPU", "GPUs", "Layout", "Peak per GPU", "Headroom")
 COMPARISON_COST = "Cost"
+COMPARISON_SPOKEN = "{gpu}: {gpus} GPUs, {layout}, {peak}. {fits}."
 FITS_MARKS = {True: "✅", False: "⛔"}
 
 HISTORY_TITLE = "Your last sizings"

@@ -12,13 +12,12 @@ from bot.blocks.text import bold
 
 def change_lead(change: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, str]:
     """The line, and the id of the sizing before, to go back to."""
-    was, now = before["per_gpu"], after["per_gpu"]
-    line = texts.CHANGE.format(
-        change=bold(change),
-        was=f"{was['gpus']} GPUs, {quantities.gib(needed_bytes(was))}",
-        now=f"{now['gpus']} GPUs, {quantities.gib(needed_bytes(now))}",
-    )
+    line = texts.CHANGE.format(change=bold(change), was=side(before["per_gpu"]), now=side(after["per_gpu"]))
     return line, str(before["id"])
+
+
+def side(per_gpu: Mapping[str, Any]) -> str:
+    return texts.CHANGE_SIDE.format(gpus=per_gpu["gpus"], peak=quantities.gib(needed_bytes(per_gpu)))
 
 
 def needed_bytes(per_gpu: Mapping[str, Any]) -> int:

@@ -69,6 +69,10 @@ def room(headroom_bytes: int) -> str:
 
 
 def spoken(line: Line) -> str:
-    fits = texts.VERDICT_WORDS["fits" if line["fits"] else "does_not_fit"]
-    peak = quantities.gib(line["peak_bytes"])
-    return f"{line['gpu']}: {line['gpus']} GPUs, {layout_words(line['layout'])}, {peak}. {fits}."
+    return texts.COMPARISON_SPOKEN.format(
+        gpu=line["gpu"],
+        gpus=line["gpus"],
+        layout=layout_words(line["layout"]),
+        peak=quantities.gib(line["peak_bytes"]),
+        fits=texts.VERDICT_WORDS["fits" if line["fits"] else "does_not_fit"],
+    )

@@ -56,8 +56,13 @@ def parts_table(term: Mapping[str, Any]) -> Table:
     return Table(headings=texts.PARTS_HEADINGS, rows=tuple(rows), numeric=frozenset({1, 2}))
 
 
+def lever_words(lever: Mapping[str, Any]) -> str:
+    saves = quantities.gib(lever["saves_bytes_per_gpu"])
+    return texts.LEVER_EXPLAINED.format(lever=code(lever["lever"]), saves=saves)
+
+
 def levers_line(sizing: Mapping[str, Any], term_key: str) -> str:
     touching = {term_key, "state"} if term_key in STATE_TERMS else {term_key}
     found = [lever for lever in sizing.get("levers") or [] if lever["touches"] in touching][:LEVERS_SHOWN]
-    words = [f"{code(lever['lever'])} saves {quantities.gib(lever['saves_bytes_per_gpu'])}" for lever in found]
+    words = [lever_words(lever) for lever in found]
     return texts.EXPLAIN_LEVERS.format(levers=", ".join(words)) if words else ""

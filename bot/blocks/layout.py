@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot import texts
+
 SHARD_WORDS = {"optimizer": "ZeRO-1", "gradients": "ZeRO-2", "parameters": "ZeRO-3", "none": "DDP"}
 
 #: Keys as people type them; the rest of the keys are their own words.
@@ -38,8 +40,8 @@ def layout_words(layout: Mapping[str, Any]) -> str:
     words.append(shard_words(layout))
     words.append(recompute_words(layout.get("recompute")))
     if degree(layout, "gradient_accumulation") > 1:
-        words.append(f"{layout['gradient_accumulation']} micro-batches a step")
-    return " · ".join(word for word in words if word) or "one GPU"
+        words.append(texts.ACCUMULATION.format(count=layout["gradient_accumulation"]))
+    return " · ".join(word for word in words if word) or texts.LAYOUT_ALONE
 
 
 def degree(layout: Mapping[str, Any], name: str) -> int:
@@ -53,13 +55,14 @@ def shard_words(layout: Mapping[str, Any]) -> str:
         return ""
     words = SHARD_WORDS.get(shard, shard)
     shard_degree, data_parallel = degree(layout, "shard_degree"), degree(layout, "dp") * degree(layout, "cp")
-    return f"{words} within {shard_degree}" if shard != "none" and 1 < shard_degree < data_parallel else words
+    hybrid = shard != "none" and 1 < shard_degree < data_parallel
+    return texts.SHARD_WITHIN.format(shard=words, degree=shard_degree) if hybrid else words
 
 
 def recompute_words(recompute: Any) -> str:
     if isinstance(recompute, Mapping):
-        return f"full recompute of {recompute.get('full_layers')} layers"
-    return f"{recompute} recompute" if recompute and recompute != "none" else "no recompute"
+        return texts.RECOMPUTE_LAYERS.format(layers=recompute.get("full_layers"))
+    return texts.RECOMPUTE.format(what=recompute) if recompute and recompute != "none" else texts.NO_RECOMPUTE
 
 
 def value_words(value: Any) -> str:

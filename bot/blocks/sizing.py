@@ -120,7 +120,7 @@ def speed_words(time: Mapping[str, Any]) -> str:
 
 
 def days_words(time: Mapping[str, Any]) -> str:
-    cost = quantities.money(time["cost"]["usd"]) if time.get("cost") else "price unknown"
+    cost = quantities.money(time["cost"]["usd"]) if time.get("cost") else texts.NO_PRICE
     return texts.DAYS_COST.format(days=f"{time['days']:,.1f}", cost=cost)
 
 

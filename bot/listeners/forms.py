@@ -56,7 +56,7 @@ def register(app: App, desk: Desk, replies: Replies) -> None:
             ack(response_action="errors", errors=errors)
             return
         where = destinations(view, question, client)
-        desk.take(lambda: replies.to(question, sizing.typed), *where, request_id=question.request_id)
+        desk.take(lambda: replies.to(question, sizing.typed), *where, request_id=question.request_id, heard=False)
         ack()
 
     @app.options(form.MODEL)

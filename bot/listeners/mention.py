@@ -36,7 +36,7 @@ def register(app: App, desk: Desk, replies: Replies) -> None:
             request_id=ids.incident_id(),
         )
         thread = Conversation(client, event["channel"], event.get("thread_ts") or event["ts"], question.asker.user)
-        desk.take(lambda: replies.to_words(question), thread, request_id=question.request_id)
+        desk.take(lambda: replies.to_words(question), thread, request_id=question.request_id, heard=False)
 
 
 def words_of(text: str) -> str:

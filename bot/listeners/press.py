@@ -33,7 +33,7 @@ class Press:
         value = (action.get("selected_option") or action).get("value") or ""
         trigger_id = body.get("trigger_id") or ""
         question = Question(
-            text=value,
+            text="",
             asker=Asker.of(body),
             key=ids.idempotency_key(trigger_id, action["action_id"]),
             request_id=ids.incident_id(),
@@ -49,15 +49,17 @@ class Press:
 
     def in_place(self, client: WebClient) -> tuple[Destination, ...]:
         """The message itself when only the asker sees it; otherwise an answer of the asker's own."""
-        return (ResponseUrl(self.response_url, replace=self.private), *self._directly(client))
+        return self._to(client, replace=self.private)
 
     def beside(self, client: WebClient) -> tuple[Destination, ...]:
         """A new message that only the asker sees."""
-        return (ResponseUrl(self.response_url), *self._directly(client))
+        return self._to(client, replace=False)
 
     def for_all(self) -> tuple[Destination, ...]:
         """A new message for everybody in the conversation."""
         return (ResponseUrl(self.response_url, public=True),)
 
-    def _directly(self, client: WebClient) -> tuple[Destination, ...]:
-        return (Conversation(client, self.question.asker.user),)
+    def _to(self, client: WebClient, *, replace: bool) -> tuple[Destination, ...]:
+        """Where it was pressed, then the asker's direct messages; the Home tab has no address for answers."""
+        pressed = (ResponseUrl(self.response_url, replace=replace),) if self.response_url else ()
+        return (*pressed, Conversation(client, self.question.asker.user))

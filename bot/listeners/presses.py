@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from slack_bolt import Ack, App
@@ -25,7 +26,8 @@ def register(app: App, desk: Desk, replies: Replies) -> None:
         @app.action(action_id)
         def pressed(ack: Ack, body: dict[str, Any], client: WebClient) -> None:
             press = Press.of(body)
-            desk.take(lambda: work(replies, press), *where(press, client), request_id=press.question.request_id)
+            request_id = press.question.request_id
+            desk.take(lambda: work(replies, press), *where(press, client), request_id=request_id, heard=False)
             ack()
 
     listen(presses.SHARE, share, lambda press, client: press.for_all())
@@ -72,4 +74,4 @@ def use_gpu(replies: Replies, press: Press) -> Message:
 
 
 def use_suggestion(replies: Replies, press: Press) -> Message:
-    return replies.to(press.question, sizing.typed)
+    return replies.to_words(replace(press.question, text=press.value))

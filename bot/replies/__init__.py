@@ -31,7 +31,7 @@ WORDS: dict[str, Reply] = {
 
 
 class Replies:
-    """Every reply; none of them raises."""
+    """Every reply. What the service cannot answer is a message, too; only a defect of ours raises."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
@@ -52,7 +52,4 @@ class Replies:
             return problem_message(error, read=question.text, request_id=question.request_id)
         except ServiceError as error:
             log.error("service_failed", id=question.request_id, kind=type(error).__name__, cause=error.cause)
-            return problem_message(error, read=question.text, request_id=question.request_id)
-        except Exception as error:
-            log.exception("reply_failed", id=question.request_id)
             return problem_message(error, read=question.text, request_id=question.request_id)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event
 from typing import Any
 
 import pytest
 
 from bot.blocks import presses
+from bot.settings import Settings
+from tests.bot.conftest import Running
 from tests.support.fake_service import FakeService, Told, problem, sizing
 from tests.support.fake_slack import FakeSlack
 from tests.support.slack_requests import SlackCaller
@@ -168,6 +173,43 @@ def test_a_double_press_makes_one_record(slack: FakeSlack, service: FakeService,
         caller.press(action, url, trigger_id="1.2.same")
         slack.message(url, number)
     assert len({asked.headers["idempotency-key"] for asked in service.sizings_asked()}) == 1
+
+
+def test_a_suggested_comparison_stays_a_comparison(slack: FakeSlack, service: FakeService, caller: SlackCaller) -> None:
+    url = slack.response_url()
+    caller.press({"action_id": f"{presses.USE_SUGGESTION}:0", "value": "compare H100,H200 70B"}, url)
+    slack.message(url)
+    assert service.sizings_asked()[0].body == {"command": "70B gpu=H100,H200"}
+
+
+def test_what_fails_stands_beside_the_answer_that_was_pressed_and_not_in_its_place(
+    slack: FakeSlack, service: FakeService, caller: SlackCaller
+) -> None:
+    service.answers["POST /api/v1/sizings"] = problem(422, "wrong", {"pointer": "/tp", "detail": "cannot be"})
+    url = slack.response_url()
+    caller.press(chosen(presses.WHAT_IF, "0"), url, block_id=ROW)
+    message = slack.message(url)
+    assert message["replace_original"] is False
+    assert "I read" not in message["text"], "nobody typed anything"
+
+
+def test_a_press_in_the_home_tab_is_answered_by_direct_message(slack: FakeSlack, caller: SlackCaller) -> None:
+    caller.press({"action_id": presses.SHOW, "value": ID}, "", ephemeral=False)
+    slack.wait_for(lambda fake: fake.calls("chat.postMessage"))
+    assert slack.calls("chat.postMessage")[0]["channel"] == "U0USER"
+
+
+def test_a_press_that_finds_no_room_is_told(
+    slack: FakeSlack, service: FakeService, settings: Settings, start_bot: Callable[[Settings], Running]
+) -> None:
+    hold = Event()
+    service.answers[f"GET /api/v1/sizings/{ID}"] = Told(200, TIGHT, wait_for=hold)
+    caller = start_bot(replace(settings, answering=1, waiting=1, service_timeout_s=20.0)).caller
+    urls = [slack.response_url() for _ in range(4)]
+    for url in urls:
+        caller.press({"action_id": presses.SHOW, "value": ID}, url)
+    assert "I cannot take another one" in slack.message(urls[-1])["text"]
+    hold.set()
 
 
 @pytest.mark.parametrize("action_id", [presses.WHAT_IF, presses.EXPLAIN, presses.COMPARE, presses.CHANGE])
