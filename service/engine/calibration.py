@@ -27,7 +27,7 @@ class Calibration:
     measured: bool = True
 
 
-_BLACKWELL = Calibration(matmul=0.45, attention=0.25, attention_te=0.40, network_gb_s=50.0)
+_BLACKWELL = Calibration(matmul=0.44, attention=0.25, attention_te=0.40, network_gb_s=50.0)
 
 #: by the catalogue's architecture name
 CALIBRATION: Mapping[str, Calibration] = {
@@ -35,30 +35,32 @@ CALIBRATION: Mapping[str, Calibration] = {
     "Ampere": Calibration(matmul=0.80, attention=0.34, attention_te=0.50, network_gb_s=25.0),
     "Hopper": Calibration(matmul=0.60, attention=0.19, attention_te=0.47, network_gb_s=50.0),
     "Blackwell": _BLACKWELL,
-    "Blackwell Ultra": Calibration(matmul=0.45, attention=0.25, attention_te=0.40, network_gb_s=100.0),
+    "Blackwell Ultra": Calibration(matmul=0.54, attention=0.25, attention_te=0.40, network_gb_s=100.0),
 }
 OTHER = Calibration(matmul=0.45, attention=0.20, attention_te=0.30, network_gb_s=25.0, measured=False)
 
 #: tokens of a micro-batch, and local width of a matrix, at which a product runs at half its best rate
-HALF_RATE_TOKENS = 270.0
-HALF_RATE_WIDTH = 880.0
+HALF_RATE_TOKENS = 250.0
+HALF_RATE_WIDTH = 840.0
 #: how often norms, activations, residuals and casts move a layer's saved tensors, and how much oftener unfused code
-ELEMENTWISE_PASSES = 2.3
-UNFUSED = 2.3
+ELEMENTWISE_PASSES = 2.4
+UNFUSED = 2.2
 MEMORY_SHARE = 0.8
 #: seconds of one layer, forward and backward, that no size makes smaller (launches, host)
-LAYER_S = 0.00027
+LAYER_S = 0.00025
 #: collectives against the one-way bandwidth of the data sheet; GPUs of a node without a fast link share PCIe
 LINK_SHARE = 0.7
 PCIE_SHARE = 0.5
 PCIE_GB_S = 32.0
 #: the part of each kind of communication that computation does not hide
-EXPOSED_TENSOR = 0.56
-EXPOSED_EXPERT = 0.47
+EXPOSED_TENSOR = 0.53
+EXPOSED_EXPERT = 0.42
 EXPOSED_CONTEXT = 1.0
 #: the part of the computation behind which gathers and reductions hide, and what shows even of the hidden part
 DATA_OVERLAP = 0.9
 DATA_FRICTION = 0.1
+#: what every doubling of the nodes costs of the whole step: stragglers, jitter, longer collectives
+SCALE_FRICTION = 0.007
 #: bytes read and written per updated parameter in the optimizer step (gradient, master, two moments, weight)
 OPTIMIZER_TRAFFIC = 30.0
 

@@ -123,6 +123,7 @@ class _Steps:
         sequence = self.question.run.sequence_length
         tokens = self.micro_batch * self.count * self.dp * sequence
         gpus = self.tp * self.pp * self.cp * self.dp
+        step = step * (1 + c.SCALE_FRICTION * np.log2(np.maximum(gpus / self.gpu.gpus_per_node, 1)))
         return Times(step, tokens, model_flops(self.architecture, sequence) * tokens / (step * gpus * self.peak))
 
     def largest_stage(self) -> Floats:

@@ -31,6 +31,8 @@ class Answered(NamedTuple):
     sizing: Sizing
     recommendation: Recommendation | None
     nowhere: bool
+    #: the request gave the layout
+    laid_out: bool = False
 
     @property
     def goal(self) -> Goal:
@@ -65,6 +67,8 @@ def answer_for(request: SizingRequest, model: ResolvedModel, gpu: ResolvedGpu) -
     """Answer for one GPU; raises InvalidInput with everything that cannot be."""
     inputs = settle(request, model.architecture, gpu.gpu)
     asked = ask(request, inputs, model.architecture, gpu.gpu)
+    if asked.plan is None:
+        solving.refuse_impossible(asked.question)
     if request.solve is not None:
         asked, inputs = solving.solve(request.solve, asked, inputs)
     if asked.plan is not None:
@@ -83,4 +87,6 @@ def _as_laid_out(
 ) -> Answered:
     sizing = made.size()
     nearest = None if sizing.fits else nearest_layout(request, made)
-    return Answered(request, gpu, inputs, asked.question, made, sizing, nearest, not sizing.fits and nearest is None)
+    return Answered(
+        request, gpu, inputs, asked.question, made, sizing, nearest, not sizing.fits and nearest is None, True
+    )

@@ -23,12 +23,19 @@ MOST_SEQUENCE = 8 * 1024 * 1024
 def closest_or_refuse(question: Question, gpus: int | None) -> Plan:
     """The layout that needs least on `gpus` GPUs (on the largest count, without), fitting or not.
 
-    Raises InvalidInput with what stands in the way of any layout, and the nearest counts that can be laid out.
+    Raises InvalidInput with the nearest counts where this one cannot be laid out at all.
     """
     found = largest(question) if gpus is None else closest(question, gpus)
     if found is not None:
         return found
-    raise InvalidInput(list(_impossible_degrees(question)) or [_impossible_count(question, gpus)])
+    raise InvalidInput([_impossible_count(question, gpus)])
+
+
+def refuse_impossible(question: Question) -> None:
+    """Raise InvalidInput where a degree that the request fixes is impossible by itself, whatever else is chosen."""
+    errors = _impossible_degrees(question)
+    if errors:
+        raise InvalidInput(errors)
 
 
 def _impossible_degrees(question: Question) -> list[FieldError]:

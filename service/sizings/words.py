@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from service.engine.advice import unwise
 from service.engine.question import Plan
 from service.engine.recommend import Shortfall
+from service.engine.search.choices import difference
 from service.engine.size import Sizing
 from service.engine.step_time import of_plan
 from service.sizings.answering import Answered
@@ -71,7 +72,9 @@ def verdict(made: Plan, sizing: Sizing, missing: Shortfall | None) -> dict[str, 
 
 def why(chosen: Answered, made: Plan, sizing: Sizing, smallest: int, missing: Shortfall | None) -> list[str]:
     """Why this count and this layout."""
-    return [*_why_this_count(chosen, made, sizing, smallest, missing), *_why_this_layout(made, smallest)]
+    instead = made != chosen.plan and chosen.laid_out
+    this_layout = [f"It changes least of what was asked: {difference(chosen.plan, made)}."] if instead else []
+    return [*_why_this_count(chosen, made, sizing, smallest, missing), *(this_layout or _why_this_layout(made))]
 
 
 def _why_this_count(
@@ -94,7 +97,7 @@ def _why_this_count(
         yield f"{missing.gpus} do not: even with {layout_words(missing.plan)} {each}."
 
 
-def _why_this_layout(made: Plan, smallest: int) -> Iterator[str]:
+def _why_this_layout(made: Plan) -> Iterator[str]:
     timed = of_plan(made)
     if timed is None:
         yield "Of the layouts that fit, this one recomputes least and then leaves most room."
