@@ -42,6 +42,8 @@ class MixtureOfExperts:
     router_bias: bool = False
     shared_gate: bool = False
     expert_bias: bool = False
+    #: the chosen experts' weights are divided by their sum
+    normalised_weights: bool = True
     #: which layers are routed, where `first_dense_layers` and `every` cannot say it
     places: tuple[int, ...] | None = None
     #: a routed layer also has the dense MLP of `ffn_size`, beside the experts (Gemma 4)

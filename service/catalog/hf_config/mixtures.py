@@ -54,7 +54,8 @@ def granitemoe(config: ConfigReader) -> Architecture:
 
 @reads("olmoe")
 def olmoe(config: ConfigReader) -> Architecture:
-    moe = experts(config, ffn_key="intermediate_size")
+    normalised = config.flag("norm_topk_prob")
+    moe = experts(config, ffn_key="intermediate_size", normalised_weights=normalised)
     return decoder(config, ffn_size=None, moe=moe, fused_experts=True, qk_norm="full", **attention_biases(config))
 
 
@@ -77,6 +78,7 @@ def qwen2_moe(config: ConfigReader) -> Architecture:
         shared_experts=1 if shared else 0,
         shared_ffn_size=shared,
         shared_gate=True,
+        normalised_weights=config.flag("norm_topk_prob"),
     )
     architecture = decoder(config, moe=moe, fused_experts=True, attention_bias=config.flag("qkv_bias"))
     if not config.flag("use_sliding_window") or not config.present("sliding_window"):
@@ -95,7 +97,8 @@ def qwen3_moe(config: ConfigReader) -> Architecture:
 
 @reads("qwen3_vl_moe_text")
 def qwen3_vl_moe(config: ConfigReader) -> Architecture:
-    moe = experts(config, places=_sparse_steps(config, config.size("num_hidden_layers", most=MOST_LAYERS)))
+    places = _sparse_steps(config, config.size("num_hidden_layers", most=MOST_LAYERS))
+    moe = experts(config, places=places, normalised_weights=config.flag("norm_topk_prob"))
     return decoder(config, moe=moe, fused_experts=True, qk_norm="head", **attention_biases(config))
 
 

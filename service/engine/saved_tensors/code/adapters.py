@@ -33,28 +33,27 @@ def linear(m: Model, x: Tensor, name: str, out: Extent, *, bias: bool, label: st
 def base(m: Model, x: Tensor, name: str, out: Extent, *, bias: bool, label: str) -> Tensor:
     """The frozen linear itself, which needs no input for a weight gradient.
 
-    A 4-bit weight is dequantised for each product, and bitsandbytes' and GPTQ's functions keep their input all the
-    same. Inside recomputed layers inputs of 16-bit frozen linears were seen to stay as well (fms-acceleration, slopes
-    over tokens of six runs on one GPU).
+    A 4-bit weight is dequantised for each product, and bitsandbytes' function keeps its input all the same.
     """
-    if not m.facts.quantised and not m.recomputed:
+    m.hold(x)
+    if not m.facts.quantised:
         return m.plain_linear(x, name, out, bias=bias, label=label)
     tape, shape = x.tape, x.shape
     x = ops.autocast(x)
-    dtype, quantised = x.dtype, m.facts.quantised
+    dtype = x.dtype
     slots = [tape.save(x, "mm")] if x.needs_grad else []
-    weight = tape.new((out, shape[-1]), dtype, "dequantised weight") if quantised else None
+    weight = tape.new((out, shape[-1]), dtype, "dequantised weight")
     result = tape.new((*shape[:-1], out), dtype, label)
     del weight
     if x.needs_grad:
 
         def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
-            whole = tape.new((out, shape[-1]), dtype, "dequantised weight") if quantised else None
+            whole = tape.new((out, shape[-1]), dtype, "dequantised weight")
             gradient = tape.new(shape, dtype, "gradient of the input")
             del whole
             return [gradient]
 
-        result.node = tape.node("frozen product", (x,), slots, backward)
+        result.node = tape.node("4-bit product", (x,), slots, backward)
     return result
 
 

@@ -39,10 +39,19 @@ def embeddings(m: Model) -> Tensor:
         table = m.vector("token type table", t.extent("T"), t.extent("h"))
         whole = ops.add(words, ops.embedding(table, t.shape("b s"), "embedded token types", indices=kinds))
     table = m.vector("position table", t.extent("P"), t.extent("h"))
-    whole = ops.add(whole, ops.embedding(table, t.shape("1 s"), "embedded positions"), "sum of embeddings")
+    whole = ops.add(whole, _positions(m, table), "sum of embeddings")
     whole = parts.norm(m, whole, "embedding norm")
     rate = a.dropout if a.embedding_dropout is None else a.embedding_dropout
     return ops.dropout(whole, rate, "embedding dropout")
+
+
+def _positions(m: Model, table: Tensor) -> Tensor:
+    """BERT reads positions from a buffer; RoBERTa counts them in every sequence, past the padding."""
+    t = m.tape
+    if m.architecture.code == "bert":
+        return ops.embedding(table, t.shape("1 s"), "embedded positions")
+    ids = t.new(t.shape("b s"), "int64", "position ids")
+    return ops.embedding(table, t.shape("b s"), "embedded positions", indices=ids)
 
 
 def masked_lm(m: Model) -> Tensor:

@@ -51,6 +51,11 @@ def decoder(
         masks = {kind.attention: parts.causal_mask(m, sliding=kind.attention == "sliding") for kind in m.kinds}
     x = ops.scale(embedded, "scaled embedding") if scaled else embedded
     x = ops.dropout(x, dropout, "embedding dropout")
+    if m.facts.residual:
+        x = ops.to(x, m.facts.residual, "embedded tokens in the stream's dtype")
+    if m.facts.frozen:
+        # peft's enable_input_require_grads; without it only the first layer would differ
+        x = t.leaf(x, "embedded tokens")
     cos, sin = positions(m)
     around = {name: Around(made, cos, sin, (ids,)) for name, made in masks.items()}
     x = through_layers(m, layer, x, around, returns_probabilities=returns_probabilities)

@@ -29,7 +29,7 @@ def attention(m: Model, x: Tensor, at: Around) -> Tensor:
         key_turn = ops.reshape(key_turn, (key_turn.shape[0], (), *key_turn.shape[1:]))
         assert at.cos is not None
         query_turn, key_turn = (
-            _turn_pairs(part, at, f"rotated {name}") if a.code == "deepseek_v3" else _turn_complex(part, at, name)
+            _turn_pairs(part, at, f"rotated {name}") if a.code != "deepseek_v2" else _turn_complex(part, at, name)
             for name, part in (("query", query_turn), ("key", key_turn))
         )
         query = ops.cat((query_pass, query_turn), (*query.shape[:3], wide), "query")
@@ -78,7 +78,7 @@ def _turn_complex(x: Tensor, at: Around, name: str) -> Tensor:
 
 def positions(m: Model) -> tuple[Tensor | None, Tensor | None]:
     """V3: cos and sin; V2: one table of complex numbers."""
-    if m.architecture.code == "deepseek_v3":
+    if m.architecture.code != "deepseek_v2":
         return parts.positions(m, "rp")
     t = m.tape
     angles = t.new(t.shape("1 s rp2"), "fp32", "angles")
@@ -104,37 +104,19 @@ def routed(m: Model, x: Tensor) -> Tensor:
     t = m.tape
     with t.part("moe", region="moe"):
         flat = ops.reshape(x, (t.extent("b", "s"), x.shape[-1]))
-        weights, places = _sigmoid_router(m, flat) if m.architecture.code == "deepseek_v3" else _softmax_router(m, flat)
+        weights, places = (
+            moe.sigmoid_router(m, flat) if m.architecture.code != "deepseek_v2" else _softmax_router(m, flat)
+        )
         out = ops.reshape(moe.experts(m, flat, weights, places), x.shape)
         return ops.add(out, moe.shared_experts(m, x), "routed and shared experts")
-
-
-def _logits(m: Model, x: Tensor) -> Tensor:
-    t = m.tape
-    wide = ops.to(x, "fp32", "router input in fp32")
-    weight = m.vector("router.weight", t.extent("E"), x.shape[-1], dtype="fp32")
-    return ops.product(wide, weight, None, "router logits")
 
 
 def _softmax_router(m: Model, x: Tensor) -> tuple[Tensor, Tensor]:
     """DeepSeek-V2: softmax, the best k of it (of the best groups in the larger model)."""
     t = m.tape
     with t.part("router", region="moe"):
-        chances = ops.softmax(_logits(m, x), "router probabilities", dtype="fp32")
+        chances = ops.softmax(moe.wide_logits(m, x), "router probabilities", dtype="fp32")
         values, places = ops.top_k(chances, t.extent("k"), "chosen router probabilities")
-        return ops.scale(values, "scaled router weights"), places
-
-
-def _sigmoid_router(m: Model, x: Tensor) -> tuple[Tensor, Tensor]:
-    """DeepSeek-V3: sigmoid scores; a bias that only chooses; weights of the chosen, scaled to sum to 1."""
-    t = m.tape
-    with t.part("router", region="moe"):
-        logits = _logits(m, x)
-        scores = ops.sigmoid(logits, "router scores")
-        places = t.new((scores.shape[0], t.extent("k")), "int64", "chosen experts")
-        values = ops.gather(scores, places, "scores of the chosen")
-        whole = ops.shift(ops.total(values, "sum of the chosen scores"))
-        values = ops.divide_in_place(values, whole)
         return ops.scale(values, "scaled router weights"), places
 
 

@@ -13,13 +13,11 @@ def loss(m: Model, hidden: Tensor) -> Tensor:
     facts = m.facts
     if facts.loss == "fused":
         return fused_linear(m, hidden)
-    logits = head(m, hidden)
-    del hidden
     if facts.loss == "chunked":
-        return in_slices(m, logits)
+        return in_slices(m, head(m, hidden))
     if "cross-entropy" in facts.kernels:
-        return in_place(m, logits)
-    return parts.causal_lm_loss(m, logits)
+        return in_place(m, head(m, hidden))
+    return parts.causal_lm_loss(m, head(m, hidden))
 
 
 def head(m: Model, hidden: Tensor) -> Tensor:
@@ -35,11 +33,11 @@ def head(m: Model, hidden: Tensor) -> Tensor:
 
 
 def in_place(m: Model, logits: Tensor) -> Tensor:
-    """Unsloth's cross-entropy kernel in place of torch's: the logits are upcast and shifted as before, the kernel keeps
-    them and writes their gradient over them."""
+    """Unsloth's cross-entropy kernel in place of torch's: the logits are upcast (and returned to the caller) and shifted
+    as in transformers of 2024; the kernel keeps the shifted ones and writes their gradient over them."""
     t = m.tape
     with t.part("loss"):
-        wide = ops.to(logits, "fp32", "logits in fp32")
+        wide = ops.to(logits, m.facts.logits_dtype, "logits in the loss's dtype")
         del logits
         flat = ops.reshape(ops.clone(wide, "shifted logits"), (t.extent("b", "s"), t.extent("V")))
         slots = [t.save(flat, "cross-entropy kernel"), t.save(t.new((flat.shape[0],), "fp32", "log-sum-exp"), "kernel")]

@@ -73,6 +73,8 @@ class Model:
     kv_heads: Extent = ()
     #: attention probabilities that a layer's code holds in a variable until it returns
     probabilities: list[Tensor] = field(default_factory=list)
+    #: what a recomputed layer holds until its backward ends
+    held: list[Tensor] = field(default_factory=list)
 
     def enter_layer(self, index: int, x: Tensor) -> Tensor:
         """The next unit begins: what flows into it belongs to it."""
@@ -103,10 +105,21 @@ class Model:
         return self.tape.checkpoint(call, x, positional) if self.recomputed else call(x)
 
     def _until_return(self, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        if self.facts.frozen and self.tape.replaying is not None and x.node is not None:
+            # a frozen base is trained with reentrant checkpointing: the layer's output and what its functions hold
+            # outlive their own backward, up to the end of the layer's (fms-acceleration, slopes over tokens)
+            held = [self.tape.new(x.shape, x.dtype, "layer output")]
+            self.held = held
+            x.node.backward = lambda grads, saved: () if held else ()
         try:
             return layer(x)
         finally:
             self.probabilities.clear()
+
+    def hold(self, x: Tensor) -> None:
+        """Keep the wide input of a frozen product until the recomputed layer's backward ends."""
+        if self.tape.replaying is not None and self.tape.extent("h") != x.shape[-1]:
+            self.held.append(x)
 
     def linear(self, x: Tensor, name: str, out: Extent, *, bias: bool = False, label: str = "") -> Tensor:
         """A linear of the model, with its adapter when it is a target."""

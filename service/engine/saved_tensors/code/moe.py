@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
@@ -16,11 +16,40 @@ def block(m: Model, x: Tensor) -> Tensor:
     assert moe is not None
     with m.tape.part("moe", region="moe"):
         flat = ops.reshape(x, (m.tape.extent("b", "s"), x.shape[-1]))
-        weights, places = softmax_router(m, flat)
+        weights, places = ROUTERS.get(m.architecture.code, softmax_router)(m, flat)
         out = ops.reshape(experts(m, flat, weights, places), x.shape)
         if moe.shared_width:
             out = ops.add(out, shared_experts(m, x), "routed and shared experts")
         return out
+
+
+def wide_logits(m: Model, x: Tensor) -> Tensor:
+    """Router logits in fp32, from an fp32 copy of the input (DeepSeek and its descendants)."""
+    wide = ops.to(x, "fp32", "router input in fp32")
+    weight = m.vector("router.weight", m.tape.extent("E"), x.shape[-1], dtype="fp32")
+    return ops.product(wide, weight, None, "router logits")
+
+
+def sigmoid_router(m: Model, x: Tensor) -> tuple[Tensor, Tensor]:
+    """DeepSeek-V3: sigmoid scores; a bias that only chooses; weights of the chosen, scaled to sum to 1."""
+    t = m.tape
+    with t.part("router", region="moe"):
+        logits = wide_logits(m, x)
+        scores = ops.sigmoid(logits, "router scores")
+        places = t.new((scores.shape[0], t.extent("k")), "int64", "chosen experts")
+        values = ops.gather(scores, places, "scores of the chosen")
+        whole = ops.shift(ops.total(values, "sum of the chosen scores"))
+        values = ops.divide_in_place(values, whole)
+        return ops.scale(values, "scaled router weights"), places
+
+
+def late_softmax_router(m: Model, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Granite: the best k logits in fp32, softmax over those."""
+    t = m.tape
+    with t.part("router", region="moe"):
+        logits = ops.to(m.linear(x, "router", t.extent("E"), label="router logits"), "fp32", "router logits in fp32")
+        values, places = ops.top_k(logits, t.extent("k"), "chosen router logits")
+        return ops.to(ops.softmax(values, "router weights"), x.dtype, "router weights"), places
 
 
 def softmax_router(m: Model, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,7 +60,8 @@ def softmax_router(m: Model, x: Tensor) -> tuple[Tensor, Tensor]:
         logits = m.linear(x, "router", t.extent("E"), label="router logits")
         chances = ops.softmax(logits, "router probabilities", dtype="fp32")
         values, places = ops.top_k(chances, t.extent("k"), "chosen router probabilities")
-        values = ops.divide_in_place(values, ops.total(values, "sum of the chosen probabilities"))
+        if m.architecture.moe is not None and m.architecture.moe.normalised_weights:
+            values = ops.divide_in_place(values, ops.total(values, "sum of the chosen probabilities"))
         return ops.to(values, logits.dtype) if cast else values, places
 
 
@@ -96,6 +126,24 @@ def _with_bias(m: Model, rows: Tensor, ids: Tensor | None, name: str) -> Tensor:
 
 
 def shared_experts(m: Model, x: Tensor) -> Tensor:
-    """The experts that see every token: one dense MLP."""
+    """The experts that see every token: one dense MLP, with a gate of its own in Qwen."""
     with m.tape.part("shared experts", region="shared_experts"):
-        return parts.gated_mlp(m, x, "shared_experts", "ms")
+        out = parts.gated_mlp(m, x, "shared_experts", "ms")
+        if m.architecture.moe is not None and m.architecture.moe.shared_gate:
+            gate = ops.sigmoid(m.linear(x, "shared_expert_gate", (), label="shared gate"), "sigmoid of the shared gate")
+            out = ops.mul(gate, out, "gated shared experts")
+        return out
+
+
+Router = Callable[[Model, Tensor], tuple[Tensor, Tensor]]
+
+#: families whose router is not a softmax over all experts
+ROUTERS: Mapping[str, Router] = {
+    "deepseek_v3": sigmoid_router,
+    "deepseek_v32": sigmoid_router,
+    "glm4_moe": sigmoid_router,
+    "glm4_moe_lite": sigmoid_router,
+    "glm_moe_dsa": sigmoid_router,
+    "minimax_m2": sigmoid_router,
+    "granitemoe": late_softmax_router,
+}

@@ -30,6 +30,9 @@ PROGRAMS: Mapping[str, Program] = {
     "bloom": bloom.causal_lm,
     "deepseek_v2": deepseek.causal_lm,
     "deepseek_v3": deepseek.causal_lm,
+    "deepseek_v32": deepseek.causal_lm,
+    "glm4_moe_lite": deepseek.causal_lm,
+    "glm_moe_dsa": deepseek.causal_lm,
     "falcon": falcon.causal_lm,
     "gemma": gemma.causal_lm,
     "gemma2": gemma.causal_lm,
@@ -40,6 +43,8 @@ PROGRAMS: Mapping[str, Program] = {
     "gpt_oss": gpt_oss.causal_lm,
     "opt": opt.causal_lm,
     "phi3": phi3.causal_lm,
+    "roberta": bert.masked_lm,
+    "xlm-roberta": bert.masked_lm,
     "t5": t5.seq2seq_lm,
     "mt5": t5.seq2seq_lm,
 }
