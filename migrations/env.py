@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import context
 
+import service.access.models
 import service.audit.models
 import service.catalog.models
 import service.sizings.models  # noqa: F401

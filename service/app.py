@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask import Flask
 
 from service import health, http, logs, openapi
+from service.access import guard
 from service.catalog import views as catalog
 from service.current import attach
 from service.database import Database
@@ -29,6 +30,7 @@ def create_app(settings: Settings | None = None) -> Service:
     attach(app, settings, database)
     catalog.attach(app, database)
     http.register(app)
+    guard.attach(app, settings, database)
     api = openapi.create_api(app)
     for blueprint in (sizings.blueprint, catalog.blueprint):
         api.register_blueprint(blueprint)

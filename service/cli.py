@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import click
 
 from service import __version__
+from service.commands.lazy import add_to
 
 FITS, DOES_NOT_FIT, REFUSED, DEFECT, INTERRUPTED = 0, 1, 2, 70, 130
 #: Everything behind `size` that is not one of its own options is text for the command grammar.
@@ -158,6 +159,9 @@ def bot() -> None:
     from bot.server import run
 
     sys.exit(run())
+
+
+add_to(cli)
 
 
 def main() -> None:

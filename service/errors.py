@@ -12,6 +12,7 @@
         ├── BodyTooLarge         413
         ├── WrongContentType     415
         ├── KeyReused            422  an Idempotency-Key came back with another body
+        ├── TooManyRequests      429  over the rate limit; Retry-After says when to come back
         ├── Unexpected           500  a defect of ours; the log has the cause under the request id
         └── Unavailable          503  nothing happened; asking again later is safe
 
@@ -36,6 +37,7 @@ __all__ = [
     "NotFound",
     "ServiceError",
     "SettingError",
+    "TooManyRequests",
     "TrainmemError",
     "Unauthorized",
     "Unavailable",
@@ -112,6 +114,15 @@ class KeyReused(ServiceError):
     """The same Idempotency-Key with another question."""
 
     status, slug, title = 422, "idempotency-key-reused", "This Idempotency-Key belongs to another request"
+
+
+class TooManyRequests(ServiceError):
+    """More requests than this caller may send. Retry-After says when the next one is let in."""
+
+    status, slug, title = 429, "too-many-requests", "Too many requests"
+
+    def __init__(self, detail: str, *, retry_after_s: int) -> None:
+        super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
 
 
 class Unexpected(ServiceError):

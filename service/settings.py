@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from service.errors import SettingError
+from service.scopes import SCOPES
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_CALLER = re.compile(r"[a-z][a-z0-9-]*:([A-Za-z0-9._-]+/)?[A-Za-z0-9._@+-]+")
 
 
 def _text(value: str) -> str:
@@ -48,10 +51,38 @@ def _seconds(value: str) -> float:
 
 
 def _networks(value: str) -> tuple[Network, ...]:
+    if value == "none":
+        return ()
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
     except ValueError as error:
-        raise ValueError(f"addresses or networks with commas between, like 127.0.0.0/8,10.0.0.7 ({error})") from None
+        raise ValueError(
+            f"addresses or networks with commas between, like 127.0.0.0/8,10.0.0.7, or none ({error})"
+        ) from None
+
+
+def _scopes(value: str) -> frozenset[str]:
+    scopes = frozenset(_words(value))
+    if not scopes <= set(SCOPES):
+        raise ValueError(f"some of {', '.join(SCOPES)}, with commas between")
+    return scopes
+
+
+def _callers(value: str) -> frozenset[str]:
+    names = _words(value)
+    if not all(_CALLER.fullmatch(name) for name in names):
+        raise ValueError("names like user:ann, slack:T012/U345 (a person) or slack:T012/S678 (a group), commas between")
+    return frozenset(names)
+
+
+def _words(value: str) -> list[str]:
+    return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def _yes_or_no(value: str) -> bool:
+    if value not in ("yes", "no"):
+        raise ValueError("yes or no")
+    return value == "yes"
 
 
 def _choice(*allowed: str) -> Callable[[str], str]:
@@ -107,7 +138,37 @@ class Settings:
         "TRAINMEM_TRUSTED_ADDRESSES",
         _networks,
         "127.0.0.0/8,::1/128",
-        "Callers that may name somebody else in Trainmem-On-Behalf-Of",
+        "Addresses that need no token, and may name somebody else in Trainmem-On-Behalf-Of; none is none",
+    )
+    proxy_addresses: tuple[Network, ...] = _setting(
+        "TRAINMEM_PROXY_ADDRESSES",
+        _networks,
+        "none",
+        "Proxies that log people in and name them in X-Forwarded-User",
+    )
+    people_scopes: frozenset[str] = _setting(
+        "TRAINMEM_PEOPLE_SCOPES", _scopes, "size,audit:read,observe", "What everybody may do whom a proxy names"
+    )
+    deciders: frozenset[str] = _setting(
+        "TRAINMEM_DECIDERS",
+        _callers,
+        "",
+        "People and Slack user groups who may decide: user:ann,slack:T012/U345,slack:T012/S678",
+    )
+    administrators: frozenset[str] = _setting(
+        "TRAINMEM_ADMINISTRATORS", _callers, "", "People who may do everything: user:ann"
+    )
+    own_decisions: bool = _setting(
+        "TRAINMEM_OWN_DECISIONS", _yes_or_no, "no", "Whether somebody may decide on what they asked for themselves"
+    )
+    rate_limit: int = _setting(
+        "TRAINMEM_RATE_LIMIT", _whole_number(0, 1_000_000), "1200", "Requests a minute of one token or person; 0 is any"
+    )
+    anonymous_rate_limit: int = _setting(
+        "TRAINMEM_ANONYMOUS_RATE_LIMIT",
+        _whole_number(0, 1_000_000),
+        "60",
+        "Requests a minute of one address that has no token and is not trusted; 0 is any",
     )
     log_level: str = _setting(
         "TRAINMEM_LOG_LEVEL", _choice("debug", "info", "warning", "error"), "info", "Least severity that is logged"

@@ -22,7 +22,10 @@ Outcome = Literal["ok", "refused"]
 
 
 class Actor(Protocol):
-    """Who did it: ids, no names. `team` is the workspace or group that the id belongs to."""
+    """Who did it: ids, no names. `team` is the workspace or group that the id belongs to.
+
+    May also have `token`, the id of the API token that vouches for it, and `channel`, where it asked.
+    """
 
     @property
     def kind(self) -> str: ...
@@ -72,7 +75,7 @@ def append(
             "log": LOG,
             "id": str(event_id),
             "at": timestamp(at),
-            "actor": {"kind": actor.kind, "id": actor.id, "team": actor.team},
+            "actor": _actor(actor),
             "via": via,
             "action": action,
             "subject": subject,
@@ -110,6 +113,12 @@ def _take_next_place(
     )
     session.execute(here.values(head=head))
     return Receipt(seq, leaf.hex())
+
+
+def _actor(actor: Actor) -> dict[str, Any]:
+    """The actor as entries show it; what is not known of it is left out, but for the three that always stand."""
+    more = {name: value for name in ("channel", "token") if (value := getattr(actor, name, None)) is not None}
+    return {"kind": actor.kind, "id": actor.id, "team": actor.team, **more}
 
 
 def text_digest(salt: bytes, text: str) -> str:

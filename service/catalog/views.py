@@ -10,6 +10,7 @@ from flask import Flask, Response, current_app, jsonify, request
 from flask_smorest import Blueprint
 
 from service import cursors
+from service.access.guard import public
 from service.catalog import schemas
 from service.catalog.facts import Catalog
 from service.catalog.service import Snapshot, search
@@ -36,6 +37,7 @@ def current_catalog() -> Catalog:
 @blueprint.get("/gpus")
 @blueprint.arguments(schemas.CatalogQuery, location="query", unknown=ma.RAISE)
 @blueprint.response(200, schemas.GpuPage)
+@public
 def gpus(query: dict[str, Any]) -> Response:
     """List the GPUs that runs can be sized for"""
     catalog = current_catalog()
@@ -45,6 +47,7 @@ def gpus(query: dict[str, Any]) -> Response:
 @blueprint.get("/gpus/<id>")
 @blueprint.response(200, schemas.GpuDetail)
 @may_fail(blueprint, 404)
+@public
 def gpu(id: str) -> Response:
     """One GPU with prices and sources"""
     catalog = current_catalog()
@@ -54,6 +57,7 @@ def gpu(id: str) -> Response:
 @blueprint.get("/models")
 @blueprint.arguments(schemas.CatalogQuery, location="query", unknown=ma.RAISE)
 @blueprint.response(200, schemas.ModelPage)
+@public
 def models(query: dict[str, Any]) -> Response:
     """List the models that runs can be sized for"""
     catalog = current_catalog()
@@ -63,6 +67,7 @@ def models(query: dict[str, Any]) -> Response:
 @blueprint.get("/models/<id>")
 @blueprint.response(200, schemas.ModelDetail)
 @may_fail(blueprint, 404)
+@public
 def model(id: str) -> Response:
     """One model with its configuration and sources"""
     catalog = current_catalog()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from service.access.service import ON_BEHALF_OF
+from service.access.service import CHANNEL, ON_BEHALF_OF
 from service.requests.keys import KEYS
 from service.requests.schemas import SizingRequestSchema
 from service.sizings.schemas import Batch
@@ -24,6 +24,12 @@ WRITE_HEADERS = [
             "pattern": r"^[a-z][a-z0-9-]{0,31}:([A-Za-z0-9._-]{1,64}/)?[A-Za-z0-9._@-]{1,100}$",
         },
         "description": "Whom a trusted caller asks for, such as slack:T012/U345",
+    },
+    {
+        "in": "header",
+        "name": CHANNEL,
+        "schema": {"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,64}$"},
+        "description": "The channel in which that person asked",
     },
 ]
 

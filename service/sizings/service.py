@@ -15,7 +15,7 @@ from service.access.service import Caller
 from service.audit import service as audit
 from service.catalog.facts import Catalog
 from service.database import Database
-from service.errors import Conflict, Forbidden, NotFound
+from service.errors import Conflict, NotFound
 from service.ids import public_id, uuid7
 from service.requests.request import SizingRequest
 from service.sizings import documents, idempotency
@@ -62,21 +62,6 @@ def create(database: Database, *, request: SizingRequest, catalog: Catalog, aski
     if asking.key and (before := _replay(database, asking, asking.key, fingerprint)):
         return before
     raise Conflict("A request with this Idempotency-Key was recorded just now and is gone again; send it once more.")
-
-
-def deny(database: Database, *, asking: Asking, reason: Forbidden) -> None:
-    """Record that somebody was refused by permission or policy."""
-    with database.writing() as session:
-        audit.append(
-            session,
-            action="sizing.denied",
-            actor=asking.caller,
-            via=asking.via,
-            subject=None,
-            outcome="refused",
-            result={"reason": reason.detail},
-            request_id=asking.request_id,
-        )
 
 
 def read(session: Session, id: str) -> Recorded:

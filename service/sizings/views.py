@@ -13,19 +13,20 @@ from flask import Response, json, jsonify, request, stream_with_context, url_for
 from flask_smorest import Blueprint
 
 from service import __version__
-from service.access.service import ON_BEHALF_OF, by_address, caller
+from service.access.guard import current_caller, needs, public
 from service.catalog.facts import Catalog
 from service.catalog.views import current_catalog
-from service.current import database, settings
-from service.errors import FieldError, Forbidden, InvalidInput
+from service.current import database
+from service.errors import FieldError, InvalidInput
 from service.http import request_id
 from service.openapi import may_fail
-from service.requests.schemas import load_request, load_text_request
+from service.requests.schemas import load_text_request
 from service.sizings import documents, schemas
 from service.sizings import service as sizings
 from service.sizings.answer import answer
 from service.sizings.batch import create_batch
 from service.sizings.idempotency import checked_key
+from service.sizings.names import read_request
 from service.sizings.openapi_parts import BATCH_BODY, QUERY, QUESTION_BODY, WRITE_HEADERS
 from service.sizings.search import FILTERS, search
 
@@ -37,15 +38,17 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 @blueprint.post("/sizings")
 @blueprint.doc(requestBody=QUESTION_BODY, parameters=WRITE_HEADERS)
 @blueprint.response(201, schemas.Sizing)
-@may_fail(blueprint, 400, 403, 409, 413, 415, 422, 503)
+@may_fail(blueprint, 400, 401, 403, 409, 413, 415, 422, 429, 503)
+@needs("size", what="sizing")
 def create() -> Response:
     """Size a run and record the answer
 
     The body is the flat request, or `{"command": "70B seq=8k mb=2 gpu=H100"}`. A run that cannot fit is an answer, too.
     """
     asking = _asking()
-    question = load_request(request.get_json())
-    made = sizings.create(database(), request=question, catalog=current_catalog(), asking=asking)
+    catalog = current_catalog()
+    question = read_request(request.get_json(), catalog)
+    made = sizings.create(database(), request=question, catalog=catalog, asking=asking)
     response = _document(made.document, status=201)
     response.headers["Location"] = url_for("sizings.read", id=made.id)
     if made.replayed:
@@ -56,7 +59,8 @@ def create() -> Response:
 @blueprint.post("/sizings/batch")
 @blueprint.doc(requestBody=BATCH_BODY, parameters=WRITE_HEADERS)
 @blueprint.response(200, schemas.BatchAnswers)
-@may_fail(blueprint, 400, 413, 415, 422)
+@may_fail(blueprint, 400, 401, 403, 413, 415, 422, 429)
+@needs("size", what="sizing")
 def create_many() -> Response:
     """Size and record many runs, one answer each
 
@@ -80,6 +84,7 @@ def create_many() -> Response:
 @blueprint.response(200, schemas.Sizing)
 @blueprint.alt_response(304, description="The caller has it already; it never changes")
 @may_fail(blueprint, 404)
+@needs("size", "audit:read")
 def read(id: str) -> Response:
     """A recorded sizing, unchanged"""
     with database().reading() as session:
@@ -92,6 +97,7 @@ def read(id: str) -> Response:
 @blueprint.get("/sizings")
 @blueprint.arguments(schemas.SizingQuery, location="query", unknown=ma.RAISE)
 @blueprint.response(200, schemas.SizingPage)
+@needs("audit:read")
 def find(query: dict[str, Any]) -> Response:
     """Search recorded sizings, newest first"""
     with database().reading() as session:
@@ -114,6 +120,7 @@ def find(query: dict[str, Any]) -> Response:
 @blueprint.doc(parameters=QUERY)
 @blueprint.response(200, schemas.Estimate)
 @blueprint.alt_response(304, description="The caller has this answer already")
+@public
 def estimate() -> Response:
     """Size a run without recording it
 
@@ -133,16 +140,8 @@ def estimate() -> Response:
 
 
 def _asking() -> sizings.Asking:
-    """Who asks, with what key. Naming somebody else without the right to is refused, and the refusal is recorded."""
     key = checked_key(request.headers.get("Idempotency-Key"))
-    try:
-        who = caller(request.remote_addr, request.headers.get(ON_BEHALF_OF), settings().trusted_addresses)
-    except Forbidden as refusal:
-        who = by_address(request.remote_addr)
-        sizings.deny(
-            database(), asking=sizings.Asking(caller=who, request_id=request_id(), via=who.via), reason=refusal
-        )
-        raise
+    who = current_caller()
     return sizings.Asking(caller=who, request_id=request_id(), via=who.via, key=key)
 
 

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from werkzeug.wrappers import Response as BaseResponse
 
 from service import __version__
-from service.access.service import by_address
+from service.access.guard import current_caller, needs, public
 from service.catalog.views import current_catalog
 from service.current import database, settings
 from service.errors import Forbidden, InvalidInput, problem_kinds
@@ -51,6 +51,7 @@ def _for_every_page() -> dict[str, Any]:
 
 
 @blueprint.get("/")
+@public
 def calculator() -> str | tuple[str, int]:
     """The form, and below it the answer to what the address asks; nothing is recorded."""
     asked = problems.asked(request.args)
@@ -64,11 +65,12 @@ def calculator() -> str | tuple[str, int]:
 
 
 @blueprint.post("/sizings")
+@needs("size", what="sizing")
 def record() -> BaseResponse | tuple[str, int]:
     """Record what the form asks and go to its page."""
     _same_site_only()
     asked = problems.asked(request.form)
-    who = by_address(request.remote_addr)
+    who = current_caller()
     try:
         made = sizings.create(
             database(),
@@ -82,6 +84,7 @@ def record() -> BaseResponse | tuple[str, int]:
 
 
 @blueprint.get("/sizings/<id>")
+@needs("size", "audit:read")
 def sizing(id: str) -> str:
     """A recorded sizing as a page; its address can be kept."""
     with database().reading() as session:

@@ -54,7 +54,7 @@ def test_kinds_have_statuses_and_names_of_their_own() -> None:
     kinds = problem_kinds()
     assert len({slug for _, slug, _, _ in kinds}) == len(kinds)
     assert all(400 <= status < 600 and title and meaning for status, _, title, meaning in kinds)
-    assert {status for status, *_ in kinds} == {400, 401, 403, 404, 409, 413, 415, 422, 500, 503}
+    assert {status for status, *_ in kinds} == {400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503}
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:
