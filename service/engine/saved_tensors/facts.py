@@ -28,7 +28,7 @@ def facts_of(prepared: Prepared, *, one_sequence: bool) -> Facts:
         stack=prepared.stack.name,
         compute=recipe.compute,
         weights=_weights(prepared),
-        autocast=recipe.casts and not gathered and recipe.compute != "fp32",
+        autocast=recipe.compute != "fp32" and ((recipe.casts and not gathered) or _wide_adapters(prepared)),
         attention="eager" if a.attention_softcap and run.attention == "sdpa" else run.attention,
         recomputed_layers=(a.layers if run.recompute.full_layers is None else run.recompute.full_layers) if full else 0,
         ones=frozenset(ones),
@@ -45,6 +45,12 @@ def facts_of(prepared: Prepared, *, one_sequence: bool) -> Facts:
         quantised=recipe.frozen_base and recipe.base_weights in QUANTIZED_BASES,
         wide_heads=a.head_dim > FLASH_MAX_HEAD,
     )
+
+
+def _wide_adapters(prepared: Prepared) -> bool:
+    """fp32 adapters on a 16-bit base: such runs are under autocast, which brings their products back to 16 bits."""
+    recipe = prepared.recipe
+    return recipe.frozen_base and recipe.adapter_dtype == "fp32"
 
 
 def _weights(prepared: Prepared) -> str:

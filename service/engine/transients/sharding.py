@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from service.engine.elementwise import Int, where
-from service.engine.ledger import Bundle, Dim, Row
+from service.engine.ledger import BYTES_OF, Bundle, Dim, Row
 from service.engine.stage import IN_LAYER_BACKWARD, Prepared, StageView, heaviest_kind
+from service.engine.state import Holding, unsharded_weight_bytes
 from service.engine.timeline import during
 from service.engine.transients.parts import bundle, elements, working
 
@@ -31,6 +32,20 @@ def _unit(prepared: Prepared, name: str, symbol: str, size: Int, dtype: str, why
     return working(name, "sharding", (Dim(symbol, size, ("tp",)),), dtype, why, source)
 
 
+def _gathered_bytes(prepared: Prepared, block: tuple[Holding, ...]) -> Int:
+    """Bytes of a unit when it is brought together: in the compute dtype where FSDP casts (mixed precision), else as it
+    is stored, 4-bit blocks among it."""
+    recipe = prepared.recipe
+    if recipe.frozen_base:
+        return unsharded_weight_bytes(block, prepared.architecture, prepared.layout, prepared.padded_vocab)
+    dtype = recipe.weights if recipe.precision == "amp" else recipe.compute
+    return elements(prepared, block) * BYTES_OF[dtype]
+
+
+def _gathered_unit(prepared: Prepared, name: str, symbol: str, size: Int, why: str) -> Row:
+    return _unit(prepared, name, symbol, size, "uint8", why)
+
+
 def gathered(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """Parameters that sharded data parallelism brings together to compute with, and their unsharded gradients."""
     if isinstance(sharded := _sharded(prepared), int) and sharded == 0:
@@ -39,17 +54,16 @@ def gathered(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         yield from _outer_units(prepared, stage, sharded)
     else:
         yield from _root_unit(prepared, stage, sharded)
-    compute = prepared.recipe.compute
     for kind, block, chosen in zip(
         prepared.kinds, prepared.blocks.layers, heaviest_kind(prepared, stage), strict=True
     ):  # fmt: skip
-        size = elements(prepared, block)
+        size = _gathered_bytes(prepared, block)
         rows = [
-            _unit(prepared, f"gathered layer {when}", "P_layer", size, compute, "matrix products read it")
+            _gathered_unit(prepared, f"gathered layer {when}", "P_layer", size, "matrix products read it")
             for when in ("in use", "fetched ahead")
         ]
         if not prepared.recipe.frozen_base:
-            rows += _layer_reduction(prepared, size)
+            rows += _layer_reduction(prepared, elements(prepared, block))
         yield bundle(f"gathered {kind.name} layers", tuple(rows), IN_LAYER_BACKWARD, chosen * sharded)
 
 
@@ -57,7 +71,8 @@ def _layer_reduction(prepared: Prepared, size: Int) -> list[Row]:
     """Unsharded gradients of one layer. FSDP2 copies them into the reduction's dtype and waits for the layer before;
     FSDP1 reduces the flat gradient in the compute dtype (Accelerate sets reduce_dtype to it)."""
     recipe = prepared.recipe
-    rows = [_unit(prepared, "unsharded gradients", "P_layer", size, recipe.compute, "backward writes them whole")]
+    dtype = recipe.weights if recipe.precision == "amp" else recipe.compute
+    rows = [_unit(prepared, "unsharded gradients", "P_layer", size, dtype, "backward writes them whole")]
     if prepared.run.fsdp_version == 2:
         names = ("reduce-scatter input", "reduce-scatter input of the layer before")
         why = "the reduction reads a copy in its own dtype"
@@ -75,7 +90,8 @@ def _outer_units(prepared: Prepared, stage: StageView, sharded: Int) -> Iterator
     )
     for name, block, here, held, reduced in parts:
         size, copies = elements(prepared, block), where(here, sharded, 0)
-        row = _unit(prepared, f"gathered {name}", f"P_{name}", size, recipe.compute, "used again at once in backward")
+        whole, why = _gathered_bytes(prepared, block), "used again at once in backward"
+        row = _gathered_unit(prepared, f"gathered {name}", f"P_{name}", whole, why)
         yield bundle(f"gathered {name}", (row,), held, copies)
         if not recipe.frozen_base:
             why = "backward writes them whole, the reduction reads a copy"
@@ -97,7 +113,10 @@ def _root_unit(prepared: Prepared, stage: StageView, sharded: Int) -> Iterator[B
     held = during(
         "forward_end", "loss", "first_backward", "layer_backward_first", "layer_backward_last", "backward_end"
     )
-    row = _unit(prepared, "gathered root unit", "P_root", size, recipe.compute, "the root is never split up in between")
+    embedding, head = prepared.blocks.embedding, prepared.blocks.head
+    whole: Int = _gathered_bytes(prepared, embedding) * first + _gathered_bytes(prepared, head) * last
+    why = "the root is never split up in between"
+    row = _gathered_unit(prepared, "gathered root unit", "P_root", whole, why)
     yield bundle("gathered root unit", (row,), held, sharded)
     if not recipe.frozen_base:
         why = "the flat gradient takes head and embedding"
@@ -111,8 +130,7 @@ def kept_gathered(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         return
     why = "reshard_after_forward is off: backward, or the next micro-batch, finds them gathered"
     for kind, block, layers in zip(prepared.kinds, prepared.blocks.layers, stage.layers, strict=True):
-        size = elements(prepared, block)
-        row = _unit(prepared, "layer kept gathered", "P_layer", size, prepared.recipe.compute, why)
+        row = _gathered_unit(prepared, "layer kept gathered", "P_layer", _gathered_bytes(prepared, block), why)
         yield bundle(f"{kind.name} layers kept gathered", (row,), UNTIL_LAYERS, layers * sharded)
 
 

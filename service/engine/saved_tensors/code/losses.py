@@ -33,8 +33,8 @@ def head(m: Model, hidden: Tensor) -> Tensor:
 
 
 def in_place(m: Model, logits: Tensor) -> Tensor:
-    """Unsloth's cross-entropy kernel in place of torch's: the logits are upcast (and returned to the caller) and shifted
-    as in transformers of 2024; the kernel keeps the shifted ones and writes their gradient over them."""
+    """Unsloth's cross-entropy kernel in place of torch's: the logits are upcast (and returned to the caller) and
+    shifted as in transformers of 2024; the kernel keeps the shifted ones and writes their gradient over them."""
     t = m.tape
     with t.part("loss"):
         wide = ops.to(logits, m.facts.logits_dtype, "logits in the loss's dtype")

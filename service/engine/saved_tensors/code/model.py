@@ -110,7 +110,7 @@ class Model:
             # outlive their own backward, up to the end of the layer's (fms-acceleration, slopes over tokens)
             held = [self.tape.new(x.shape, x.dtype, "layer output")]
             self.held = held
-            x.node.backward = lambda grads, saved: () if held else ()
+            x.node.backward = partial(_let_go, held)
         try:
             return layer(x)
         finally:
@@ -139,6 +139,11 @@ class Model:
         """A parameter of this segment (of the whole model, for the embedding table)."""
         whole = name if name in SHARED else f"{self.tape.home}:{name}"
         return self.tape.parameter(whole, extents, dtype or self.facts.weights, trainable=not self.facts.frozen)
+
+
+def _let_go(held: list[Tensor], grads: list[Tensor | None], saved: list[Tensor]) -> tuple[()]:
+    """Backward of a recomputed layer's input: nothing left to do, what the layer held goes with it."""
+    return ()
 
 
 #: parameters that several segments use
