@@ -10,7 +10,7 @@ from typing import Any
 
 from service import __version__
 from service.catalog.facts import Catalog
-from service.catalog.resolve import ResolvedGpu, ResolvedModel, resolve_gpus, resolve_model
+from service.catalog.resolve import ResolvedGpu, ResolvedModel, resolve_gpus
 from service.engine.errors import InvalidInput
 from service.engine.floor import floor
 from service.engine.hardware import Gpu
@@ -25,16 +25,14 @@ from service.sizings import render, words
 from service.sizings.answering import Answered, answer_for
 from service.sizings.comparing import comparison
 from service.sizings.inputs import Input
+from service.sizings.names import resolve_names
 from service.sizings.nearest import nearest_run
 from service.sizings.timing import time_json
-
-DEFAULT_GPU = "H100"
 
 
 def answer(request: SizingRequest, catalog: Catalog) -> dict[str, Any]:
     """The sizing of the contract (section 2) without `id`, `recorded_at` and `audit`; raises InvalidInput."""
-    model = resolve_model(catalog, request.model)
-    gpus = resolve_gpus(catalog, request.gpu if request.gpu is not None else DEFAULT_GPU)
+    model, gpus = resolve_names(request, catalog)
     answered, left_out = _answer_each(request, model, gpus)
     chosen = min(answered, key=Answered.rank)
     found = levers(chosen.plan)

@@ -15,7 +15,7 @@ from service.catalog.facts import Catalog
 from service.database import Database
 from service.errors import FieldError, InvalidInput, TrainmemError, Unavailable, Unexpected, problem_document
 from service.requests.request import SizingRequest
-from service.requests.schemas import load_request
+from service.sizings.names import read_request
 from service.sizings.service import Asking, create
 
 MOST_GIVEN_LAYOUTS, MOST_RECOMMENDATIONS = 1_000, 50
@@ -32,7 +32,7 @@ def create_batch(database: Database, *, requests: Sequence[Any], catalog: Catalo
     Raises InvalidInput, before anything is recorded, if there are more questions than one call may have.
     An Idempotency-Key counts for each question by its place, so a batch that broke off can be sent again.
     """
-    loaded = [_load(request) for request in requests]
+    loaded = [_load(request, catalog) for request in requests]
     _check_size(loaded)
 
     def answers() -> Iterator[str]:
@@ -55,9 +55,9 @@ def _unavailable() -> Unavailable:
     return Unavailable("The database does not answer; this one was not recorded. Send it again in a moment.")
 
 
-def _load(request: Any) -> SizingRequest | InvalidInput:
+def _load(request: Any, catalog: Catalog) -> SizingRequest | InvalidInput:
     try:
-        return load_request(request)
+        return read_request(request, catalog)
     except InvalidInput as error:
         return error
 

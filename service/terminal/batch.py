@@ -11,8 +11,8 @@ from service import strict_json
 from service.catalog.facts import Catalog, packaged
 from service.engine.errors import InvalidInput
 from service.errors import BodyTooLarge, MalformedBody, ServiceError, problem_document
-from service.requests.schemas import load_request
 from service.sizings.answer import answer
+from service.sizings.names import read_request
 
 #: As large as a body over HTTP may be.
 LONGEST_LINE_BYTES = 256 * 1024
@@ -31,7 +31,7 @@ def answer_line(line: bytes, catalog: Catalog) -> str:
     try:
         if len(line) > LONGEST_LINE_BYTES:
             raise BodyTooLarge(f"A line has at most {LONGEST_LINE_BYTES // 1024} KiB.")
-        return _json(answer(load_request(strict_json.loads(line)), catalog))
+        return _json(answer(read_request(strict_json.loads(line), catalog), catalog))
     except (InvalidInput, ServiceError) as refused:
         return _json({"error": problem_document(refused)})
     except Exception as defect:
