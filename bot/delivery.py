@@ -124,18 +124,25 @@ def judge_api(error: SlackApiError) -> Attempt:
     return Attempt(Fate.REFUSED if about_payload else Fate.GONE, word)
 
 
-@dataclass(frozen=True, slots=True)
 class Courier:
-    """Delivers to the first destination that takes the message in any of its forms."""
+    """Delivers to the first destination that takes the message in any of its forms.
 
-    sleep: Callable[[float], None] = time.sleep
+    Not every Slack draws charts. Once one was refused and the same message taken without it, none is sent any more.
+    """
+
+    def __init__(self, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._sleep = sleep
+        self._charts = True
 
     def deliver(self, message: Message, *destinations: Destination, request_id: str) -> bool:
         for destination in destinations:
-            for payload in message.payloads():
+            refused_charts = False
+            for payload in message.payloads(charts=self._charts):
                 attempt = self._post(destination, payload, private=message.private)
                 if attempt.fate is Fate.DELIVERED:
+                    self._charts = self._charts and not (refused_charts and not _has_charts(payload))
                     return True
+                refused_charts = refused_charts or _has_charts(payload)
                 log.warning(
                     "message_not_taken",
                     id=request_id,
@@ -153,9 +160,13 @@ class Courier:
         for _ in range(TRIES - 1):
             if attempt.fate is not Fate.LATER:
                 break
-            self.sleep(min(attempt.wait_s, LONGEST_PAUSE_S))
+            self._sleep(min(attempt.wait_s, LONGEST_PAUSE_S))
             attempt = destination.post(payload, private=private)
         return attempt
+
+
+def _has_charts(payload: Payload) -> bool:
+    return any(block["type"] == "data_visualization" for block in payload.get("blocks", []))
 
 
 def _wait_s(retry_after: str | None) -> float:

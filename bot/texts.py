@@ -82,6 +82,16 @@ CHANGE_SIDE = "{gpus} GPUs, {peak}"
 SHARED_BY = "Shared by <@{user}>"
 LEVER_SAVES = "saves {saves} of {term} per GPU"
 
+CHART_TITLE = "Per GPU at the peak, in GiB"
+CHART_SEGMENTS = {
+    "Weights": ("weights",),
+    "Gradients": ("gradients",),
+    "Optimizer state": ("master_weights", "optimizer_moments"),
+    "Activations": ("activations",),
+    "Working, runtime": ("working", "runtime"),
+}
+CHART_FREE = "Free"
+
 # Buttons and menus --------------------------------------------------------------------------------------------------
 
 BUTTON_SHARE = "Share in channel"

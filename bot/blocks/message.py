@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot import limits
+from bot.blocks.chart import Chart
 from bot.blocks.elements import Block
 from bot.blocks.table import Table
 from bot.blocks.text import clip
 
-Part = Block | Table
+Part = Block | Table | Chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,16 @@ class Message:
     metadata: dict[str, Any] | None = field(default=None)
     private: bool = False
 
-    def payloads(self) -> Iterator[dict[str, Any]]:
-        """The same message in falling richness: blocks with a table, blocks with the table as text, text only."""
-        has_table = any(isinstance(part, Table) for part in self.parts)
-        if has_table:
-            yield self._payload([part.block() if isinstance(part, Table) else part for part in self.parts])
-        if self.parts:
-            yield self._payload([part.text_block() if isinstance(part, Table) else part for part in self.parts])
+    def payloads(self, *, charts: bool = True) -> Iterator[dict[str, Any]]:
+        """The same message in falling richness: with charts, with tables, the tables as text, text only."""
+        kinds = {type(part) for part in self.parts}
+        if charts and Chart in kinds:
+            yield self._payload([part if isinstance(part, dict) else part.block() for part in self.parts])
+        plainer = [part for part in self.parts if not isinstance(part, Chart)]
+        if Table in kinds:
+            yield self._payload([part.block() if isinstance(part, Table) else part for part in plainer])
+        if plainer:
+            yield self._payload([part.text_block() if isinstance(part, Table) else part for part in plainer])
         yield self._payload([])
 
     def payload(self) -> dict[str, Any]:

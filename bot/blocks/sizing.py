@@ -10,6 +10,7 @@ from bot import limits, texts
 from bot.blocks import quantities
 from bot.blocks.assumptions import assumption_words, run_words
 from bot.blocks.bar import gauge
+from bot.blocks.chart import per_gpu_chart
 from bot.blocks.elements import context, fields, header, section
 from bot.blocks.floor import floor_words
 from bot.blocks.layout import layout_words
@@ -38,6 +39,8 @@ def sizing_message(
     title, rest = headline(sizing)
     parts: list[Part] = [header(title), *([section(escape(rest[:1].upper() + rest[1:]))] if rest else [])]
     parts += [section(run_words(sizing)), fields(figures(sizing)), term_table(sizing)]
+    chart = per_gpu_chart(sizing)
+    parts += [chart] if chart else []
     parts += [section(line) for line in details if line]
     parts += [context(line) for line in (*note_lines(sizing), assumption_words(sizing)) if line]
     parts.append(context(provenance(sizing, links)))

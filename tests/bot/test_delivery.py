@@ -8,6 +8,7 @@ import pytest
 from slack_sdk import WebClient
 from structlog.testing import capture_logs
 
+from bot.blocks.chart import Chart
 from bot.blocks.elements import section
 from bot.blocks.message import Message
 from bot.blocks.table import Table
@@ -54,6 +55,37 @@ def test_refused_blocks_are_said_more_plainly(
     slack.script(url, *[REFUSED] * refusals)
     assert courier.deliver(MESSAGE, ResponseUrl(url), request_id="i")
     assert kinds(slack.messages(url)[-1]) == expected
+
+
+CHARTED = Message(text="the answer", parts=(section("hello"), TABLE, Chart("pie", (("weights", 2**30),))))
+
+
+def test_a_chart_is_tried_first_and_never_again_where_slack_does_not_draw_it(
+    slack: FakeSlack, courier: Courier
+) -> None:
+    url = slack.response_url()
+    slack.script(url, REFUSED)
+    for _ in range(2):
+        assert courier.deliver(CHARTED, ResponseUrl(url), request_id="i")
+    sent = [kinds(one.body) for one in slack.received]
+    assert sent == [["section", "table", "data_visualization"], ["section", "table"], ["section", "table"]]
+
+
+def test_charts_go_on_where_slack_draws_them(slack: FakeSlack, courier: Courier) -> None:
+    url = slack.response_url()
+    for _ in range(2):
+        assert courier.deliver(CHARTED, ResponseUrl(url), request_id="i")
+    assert [kinds(seen)[-1] for seen in slack.messages(url)] == ["data_visualization"] * 2
+
+
+def test_charts_are_not_given_up_because_of_a_message_that_is_refused_in_every_form(
+    slack: FakeSlack, courier: Courier
+) -> None:
+    url = slack.response_url()
+    slack.script(url, REFUSED, REFUSED, REFUSED, REFUSED)
+    assert not courier.deliver(CHARTED, ResponseUrl(url), request_id="i")
+    assert courier.deliver(CHARTED, ResponseUrl(url), request_id="i")
+    assert kinds(slack.messages(url)[0])[-1] == "data_visualization"
 
 
 def test_a_rate_limit_is_waited_for_as_long_as_slack_says(

@@ -168,7 +168,7 @@ def pictures() -> dict[str, tuple[dict[str, Any], int, int]]:
     wrong = FieldProblem("/gpu", "H1000 is not a GPU of the catalogue", "H1000", None, ("H100", "H800", "H200"))
     refusal = problem_message(Rejected("", errors=(wrong,), cause=""), read="70B gpu=H1000", request_id="k7q2m9xw")
     form = form_view({"model": "llama-3.1-70b", "gpu": "h100", "sequence_length": 8192, "micro_batch": 2}, {})
-    answer = sizing_message(tight, links).payload()
+    answer = next(sizing_message(tight, links).payloads(charts=False))
     return {
         "slack-answer.png": (answer, DESK_PX, 950),
         "slack-answer-phone.png": (answer, PHONE_PX, 1655),
