@@ -26,7 +26,7 @@ def intervals(values: dict[str, int], memory_bytes: int, layout: Layout, run: Ru
     """The interval of every level, given the predicted bytes of each.
 
     A level with fewer than ten measured cases of the stack takes the level below, widened by the bounds of the named
-    quantities between them. Nothing a device shows is more than its memory.
+    quantities between them. Nothing a device shows is more than its memory, unless the run does not fit it.
     """
     found: dict[str, Interval] = {}
     for index, level in enumerate(LEVELS):
@@ -42,9 +42,14 @@ def intervals(values: dict[str, int], memory_bytes: int, layout: Layout, run: Ru
             else:
                 least, most = beside_torch_bounds(layout, run, stack)
             found[level] = Interval(below.low + least, below.high + most)
-    device = found["device"]
-    found["device"] = Interval(min(device.low, memory_bytes), min(device.high, memory_bytes))
-    return found
+    most_shown = max(memory_bytes, values["device"])
+    found["device"] = Interval(found["device"].low, min(found["device"].high, most_shown))
+    return {level: _around(bounds, values[level]) for level, bounds in found.items()}
+
+
+def _around(bounds: Interval, value: int) -> Interval:
+    """Bounds that hold the prediction itself, whatever the bias of the residuals."""
+    return Interval(min(bounds.low, value), max(bounds.high, value))
 
 
 def rests_on(stack: Stack) -> int:
