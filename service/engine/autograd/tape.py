@@ -123,17 +123,11 @@ class Tape:
         self.total[info.key] -= info.itemsize
 
     def _remember(self) -> None:
+        """A local maximum: the total was rising and is about to fall."""
         self._rising = False
-        place = self.instants.setdefault((self.phase, self.home), [])
-        total = self.total
-        for instant in place:
-            known = instant.total
-            if all(known.get(key, 0) >= size for key, size in total.items()):
-                return
-        place[:] = [
-            instant for instant in place if any(size > total.get(key, 0) for key, size in instant.total.items())
-        ]
-        place.append(Instant(dict(total), tuple(self.live.values())))
+        self.instants.setdefault((self.phase, self.home), []).append(
+            Instant(dict(self.total), tuple(self.live.values()))
+        )
 
     def enter(self, home: int, phase: str) -> None:
         """From here on, instants belong to this segment."""

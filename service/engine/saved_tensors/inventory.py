@@ -6,10 +6,11 @@ Sizes are still symbols here, so one inventory serves every shape and layout of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from service.engine.architecture import Architecture, layer_kinds
+from service.engine.autograd.dominance import possible_maxima
 from service.engine.autograd.graph import run_backward
 from service.engine.autograd.storage import Info, Monomial, Shape
 from service.engine.autograd.tape import Tape
@@ -41,11 +42,18 @@ class Template(NamedTuple):
 Polynomial = tuple[tuple[Monomial, int], ...]
 
 
-class Moment(NamedTuple):
+class Moment:
     """One instant that may be the fullest of its segment, without what earlier segments keep anyway."""
 
-    total: Polynomial
-    templates: tuple[Template, ...]
+    def __init__(self, total: Polynomial, alive: tuple[Info, ...], kept: frozenset[int]) -> None:
+        self.total = total
+        self._alive = alive
+        self._kept = kept
+
+    @cached_property
+    def templates(self) -> tuple[Template, ...]:
+        """Everything alive then, alike tensors counted together."""
+        return _templates(self._alive, None, self._kept)
 
 
 class Segment(NamedTuple):
@@ -97,7 +105,7 @@ def inventory(architecture: Architecture, facts: Facts) -> Inventory:
 def _summary(
     tape: Tape, segments: int, in_forward: tuple[Info, ...], after: tuple[Info, ...], facts: Facts
 ) -> Inventory:
-    kept = {info.number for info in after if info.savers or info.kind == "cast"}
+    kept = frozenset(info.number for info in after if info.savers or info.kind == "cast")
     made = []
     for home in range(segments):
         mine = [info for info in after if info.home == home]
@@ -116,24 +124,20 @@ def _summary(
     return Inventory(tuple(made))
 
 
-def _moments(tape: Tape, phase: str, home: int, kept: set[int], facts: Facts) -> tuple[Moment, ...]:
-    found: list[Moment] = []
-    for instant in tape.instants.get((phase, home), ()):
-        mine = [info for info in instant.alive if _counted_here(info, phase, home, kept, facts)]
+def _moments(tape: Tape, phase: str, home: int, kept: frozenset[int], facts: Facts) -> tuple[Moment, ...]:
+    instants = tape.instants.get((phase, home), [])
+    found: list[tuple[dict[Monomial, int], tuple[Info, ...]]] = []
+    for index in possible_maxima([instant.total for instant in instants]):
+        mine = tuple(info for info in instants[index].alive if _counted_here(info, phase, home, kept, facts))
         total: dict[Monomial, int] = {}
         for info in mine:
             total[info.key] = total.get(info.key, 0) + info.itemsize
-        if not any(_covers(dict(other.total), total) for other in found):
-            found = [other for other in found if not _covers(total, dict(other.total))]
-            found.append(Moment(tuple(total.items()), _templates(mine, None, kept)))
-    return tuple(found)
+        found.append((total, mine))
+    fullest = possible_maxima([total for total, _ in found])
+    return tuple(Moment(tuple(found[index][0].items()), found[index][1], kept) for index in fullest)
 
 
-def _covers(one: dict[Monomial, int], other: dict[Monomial, int]) -> bool:
-    return all(one.get(key, 0) >= size for key, size in other.items())
-
-
-def _counted_here(info: Info, phase: str, home: int, kept: set[int], facts: Facts) -> bool:
+def _counted_here(info: Info, phase: str, home: int, kept: frozenset[int], facts: Facts) -> bool:
     """Whether the layer in progress answers for a storage, or the segments before and after it do."""
     if info.kind == "gradient" and (facts.gradients == "unseen" or (phase == "backward" and info.home > home)):
         return False
@@ -142,7 +146,7 @@ def _counted_here(info: Info, phase: str, home: int, kept: set[int], facts: Fact
     return not (info.number in kept and info.home < home)
 
 
-def _templates(infos: Iterable[Info], saved: bool | None, kept: set[int] | None = None) -> tuple[Template, ...]:
+def _templates(infos: Iterable[Info], saved: bool | None, kept: frozenset[int] | None = None) -> tuple[Template, ...]:
     """Rows of the storages, alike ones counted together; `saved` None takes what `kept` says."""
     counts: dict[tuple[object, ...], list[object]] = {}
     for info in infos:

@@ -48,7 +48,9 @@ class Sizes:
         for symbol in extent:
             if not symbol.isdigit():
                 sharded.update(dict.fromkeys(self._dims[symbol].sharded_by))
-        return Dim("·".join(extent), self.product(extent), tuple(sharded))
+        # query heads are key heads times queries a key head
+        symbol = "·".join(extent).replace("kv·g", "a")
+        return Dim(symbol, self.product(extent), tuple(sharded))
 
     def total(self, moment: Moment) -> Int:
         """Bytes of everything alive at a moment."""
