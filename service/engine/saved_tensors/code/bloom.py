@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import decoder, parts
+from service.engine.saved_tensors.code import decoder, losses, parts
 from service.engine.saved_tensors.code.model import Around, Model
 
 
@@ -84,7 +84,7 @@ def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
 
 def causal_lm(m: Model) -> Tensor:
     """BloomForCausalLM.forward with labels."""
-    return parts.causal_lm_loss(m, decoder.head(m, model(m)))
+    return losses.loss(m, model(m))
 
 
 def model(m: Model) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.engine.autograd import attention as sdpa
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import decoder, parts
+from service.engine.saved_tensors.code import decoder, losses, parts
 from service.engine.saved_tensors.code.model import Around, Model
 
 
@@ -96,7 +96,7 @@ def layer(m: Model, x: Tensor, *, at: Around) -> Tensor:
 def causal_lm(m: Model) -> Tensor:
     """FalconForCausalLM.forward with labels."""
     hidden = decoder.decoder(m, layer, mask=_mask, returns_probabilities=True)
-    return parts.causal_lm_loss(m, decoder.head(m, hidden))
+    return losses.loss(m, hidden)
 
 
 def _mask(m: Model) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Extent, Tensor
-from service.engine.saved_tensors.code import decoder, parts
+from service.engine.saved_tensors.code import decoder, losses, parts
 from service.engine.saved_tensors.code.model import Around, Model
 
 
@@ -43,7 +43,7 @@ def attention(m: Model, x: Tensor, at: Around) -> Tensor:
 def causal_lm(m: Model) -> Tensor:
     """GPT2LMHeadModel.forward with labels."""
     hidden = model(m)
-    return parts.causal_lm_loss(m, decoder.head(m, hidden))
+    return losses.loss(m, hidden)
 
 
 def model(m: Model) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import decoder, parts
+from service.engine.saved_tensors.code import decoder, losses, parts
 from service.engine.saved_tensors.code.model import Around, Model
 
 
@@ -52,4 +52,4 @@ def causal_lm(m: Model) -> Tensor:
     hidden = decoder.decoder(
         m, layer, positions=lambda model: parts.positions(model, "r"), dropout=m.architecture.dropout
     )
-    return parts.causal_lm_loss(m, decoder.head(m, hidden))
+    return losses.loss(m, hidden)

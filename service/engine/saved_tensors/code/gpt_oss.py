@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.engine.autograd import attention as sdpa
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
-from service.engine.saved_tensors.code import decoder, moe, parts
+from service.engine.saved_tensors.code import decoder, losses, moe, parts
 from service.engine.saved_tensors.code.model import Around, Model
 
 
@@ -96,4 +96,4 @@ def _positions(m: Model) -> tuple[Tensor, Tensor]:
 def causal_lm(m: Model) -> Tensor:
     """The language model with its loss."""
     hidden = decoder.decoder(m, layer, positions=_positions)
-    return parts.causal_lm_loss(m, decoder.head(m, hidden))
+    return losses.loss(m, hidden)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Extent, Tensor
-from service.engine.saved_tensors.code import decoder, moe, parts, rotary
+from service.engine.saved_tensors.code import decoder, losses, moe, parts, rotary
 from service.engine.saved_tensors.code.model import Around, Model
 
 #: families that normalise q and k after heads were brought before tokens
@@ -124,10 +124,15 @@ def causal_lm(m: Model) -> Tensor:
     a = m.architecture
     rate = a.dropout if a.embedding_dropout is None else a.embedding_dropout
     hidden = decoder.decoder(m, layer, positions=rotary.positions, scaled=a.code in SCALED_EMBEDDING, dropout=rate)
-    logits = decoder.head(m, hidden)
+    return losses.loss(m, hidden, then=_finished)
+
+
+def _finished(m: Model, logits: Tensor) -> Tensor:
+    """Logits scaled and capped where the family does so."""
+    a = m.architecture
     if a.code in SCALED_LOGITS:
         logits = ops.scale(logits, "scaled logits")
     if a.logit_softcap:
         logits = ops.scale(logits, "logits over the cap")
         logits = ops.scale(ops.tanh(logits, "capped logits (tanh)"), "capped logits")
-    return parts.causal_lm_loss(m, logits)
+    return logits

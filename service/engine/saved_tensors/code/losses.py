@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Tensor
 from service.engine.saved_tensors.code import adapters, parts
 from service.engine.saved_tensors.code.model import Model
 
 
-def loss(m: Model, hidden: Tensor) -> Tensor:
-    """Head and loss of a causal language model, as the run asks for them."""
+def unchanged(m: Model, logits: Tensor) -> Tensor:
+    """Most models take the loss of the logits as they are."""
+    return logits
+
+
+def loss(m: Model, hidden: Tensor, *, then: Callable[[Model, Tensor], Tensor] = unchanged) -> Tensor:
+    """Head and loss of a causal language model, as the run asks for them; `then` is what the model does to its logits
+    (scaling, a cap)."""
     facts = m.facts
     if facts.loss == "fused":
         return fused_linear(m, hidden)
     if facts.loss == "chunked":
-        return in_slices(m, head(m, hidden))
+        return in_slices(m, then(m, head(m, hidden)))
     if "cross-entropy" in facts.kernels:
-        return in_place(m, head(m, hidden))
-    return parts.causal_lm_loss(m, head(m, hidden))
+        return in_place(m, then(m, head(m, hidden)))
+    return parts.causal_lm_loss(m, then(m, head(m, hidden)))
 
 
 def head(m: Model, hidden: Tensor) -> Tensor:
