@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from service.engine.elementwise import Int, maximum, minimum, share, where
+from service.engine.elementwise import Int, maximum, share, where
 from service.engine.layout import Layout
 from service.engine.ledger import INSTANTS
 from service.engine.quantities import MIB, Quantity
@@ -25,30 +25,46 @@ class Habit(NamedTuple):
     """How a stack's allocations fail to fit each other, in thousandths of the bytes named.
 
     `base`: of everything allocated at the peak. `gradients`: of gradients that are freed before the loss; their holes
-    are too small for logits. `others`: of the working memory that other moments of the step need.
+    are too small for logits. The others: of what one phase of the step takes when another phase is the fullest: the
+    logits of the loss, the blocks of a layer's forward or backward, the temporaries of the step.
     """
 
     base: Quantity
     gradients: Quantity
-    others: Quantity
+    loss: Quantity
+    forward: Quantity
+    backward: Quantity
+    step: Quantity
 
 
 NONE = Quantity(0, 0, 0, "does not arise")
+FMS = "fms-acceleration tables, regression over 54 runs"
+EAGER = Habit(
+    base=Quantity(10, 30, 150, FMS),
+    gradients=NONE,
+    loss=Quantity(0, 350, 1000, FMS),
+    forward=Quantity(0, 350, 1000, FMS),
+    backward=Quantity(500, 1100, 1500, FMS),
+    step=Quantity(0, 200, 500, FMS),
+)
 HABITS = {
-    "reference": Habit(Quantity(10, 50, 200, "between the stacks"), NONE, NONE),
-    "megatron": Habit(Quantity(28, 65, 145, "SimuMax B200 table; Megatron-SWIFT examples"), NONE, NONE),
+    "reference": Habit(Quantity(10, 50, 200, "between the stacks"), NONE, NONE, NONE, NONE, NONE),
+    "megatron": Habit(
+        Quantity(28, 65, 145, "SimuMax B200 table; Megatron-SWIFT examples"), NONE, NONE, NONE, NONE, NONE
+    ),
     "torchtitan": Habit(
-        Quantity(0, 120, 200, "torchtitan tables of 2024, default allocator"),
-        Quantity(0, 1000, 1000, "torchtitan: 8 against 128 GPUs, 17.5 bytes a parameter"),
-        NONE,
+        base=Quantity(0, 120, 200, "torchtitan tables of 2024, default allocator"),
+        gradients=Quantity(0, 1000, 1000, "torchtitan: 8 against 128 GPUs, 17.5 bytes a parameter"),
+        loss=NONE,
+        forward=NONE,
+        backward=NONE,
+        step=NONE,
     ),
-    "huggingface": Habit(
-        Quantity(10, 20, 150, "fms-acceleration tables"),
-        Quantity(0, 150, 500, "fms-acceleration tables"),
-        Quantity(0, 250, 500, "fms-acceleration tables"),
-    ),
-    "deepspeed": Habit(Quantity(60, 146, 250, "BigScience tables, ms-swift benchmarks"), NONE, NONE),
+    "huggingface": EAGER,
+    "deepspeed": EAGER,
 }
+#: Megatron-DeepSpeed code allocates the same shapes in every step, on the allocator of 2021.
+MEGATRON_DEEPSPEED = Habit(Quantity(60, 146, 250, "BigScience tables and logs"), NONE, NONE, NONE, NONE, NONE)
 #: Expandable segments join holes: what is left, in thousandths of allocated.
 EXPANDABLE = Quantity(0, 20, 60, "torchtitan runs with expandable segments; Megatron-SWIFT")
 #: The part of the slack that a full card cannot give back (fms runs near the limit: 69.3 GiB allocated in 76.6).
@@ -74,47 +90,61 @@ def firm_slack(allocated: Int, layout: Layout, run: Run) -> Int:
     return share(allocated, FIRM_PERMILLE.value, THOUSAND) + cuda_graphs(layout, run)
 
 
+def habit_of(run: Run, stack: Stack) -> Habit:
+    """The habit of a stack's code."""
+    return MEGATRON_DEEPSPEED if stack.name == "deepspeed" and run.vocab_multiple is not None else HABITS[stack.name]
+
+
 def base_permille(run: Run, stack: Stack) -> Quantity:
     """Slack in thousandths of what is allocated."""
-    return EXPANDABLE if run.allocator == "expandable" and stack.name != "megatron" else HABITS[stack.name].base
+    return EXPANDABLE if run.allocator == "expandable" and stack.name != "megatron" else habit_of(run, stack).base
 
 
 def slack(line: Timeline, layout: Layout, run: Run, stack: Stack) -> Int:
     """Reserved − allocated at the step's fullest moment."""
-    habit = HABITS[stack.name]
+    habit = habit_of(run, stack)
     peak = line.peak()
     held: Int = peak
     for instant in LOSS_INSTANTS:
         gone = line.largest("gradients") - line.terms["gradients"][instant]
         held = maximum(held, line.allocated(instant) + share(gone, habit.gradients.value, THOUSAND))
     cached = held - peak + share(peak, base_permille(run, stack).value, THOUSAND)
-    if habit.others.value and run.allocator != "expandable":
-        cached = cached + share(others(line), habit.others.value, THOUSAND)
+    if run.allocator != "expandable":
+        cached = cached + other_phases(line, habit)
     if run.compile:
         cached = cached + COMPILED.value
     return maximum(cached + cuda_graphs(layout, run), firm_slack(peak, layout, run))
 
 
-#: moments whose blocks are laid out by different code: the loss, a layer's backward, the step
-PHASES = (("loss", "first_backward"), ("layer_backward_first", "layer_backward_last"), ("optimizer_step",))
+FORWARD, LOSS, FIRST_BACKWARD, LAYER, _, _, STEP = range(len(INSTANTS))
 
 
-def others(line: Timeline) -> Int:
-    """Working memory of the phases of a step other than the one with most of it."""
+def other_phases(line: Timeline, habit: Habit) -> Int:
+    """Cached blocks of the phases of a step that are not its fullest."""
+    working, activations = line.terms["working"], line.terms["activations"]
+    before = activations[FORWARD]
+    loss = maximum(working[LOSS] + activations[LOSS], working[FIRST_BACKWARD] + activations[FIRST_BACKWARD]) - before
+    phases = (
+        (maximum(loss, 0), (LOSS, FIRST_BACKWARD), habit.loss),
+        (working[FORWARD], (FORWARD,), habit.forward),
+        (working[LAYER], (LAYER, LAYER + 1, LAYER + 2), habit.backward),
+        (working[STEP] + line.largest("gradients"), (STEP,), habit.step),
+    )
+    peak = line.peak()
     total: Int = 0
-    most: Int = 0
-    for names in PHASES:
-        largest: Int = 0
-        for name in names:
-            largest = maximum(largest, line.terms["working"][INSTANTS.index(name)])
-        total, most = total + largest, maximum(most, largest)
-    return minimum(total - most, line.peak())
+    for size, instants, quantity in phases:
+        fullest: Int = 0
+        for instant in instants:
+            fullest = maximum(fullest, line.allocated(instant))
+        total = total + where(fullest < peak, share(size, quantity.value, THOUSAND), 0)
+    return total
 
 
 def slack_bounds(allocated: int, reserved: int, layout: Layout, run: Run, stack: Stack) -> tuple[int, int]:
     """Least and most slack in bytes that the named habits allow around what was predicted."""
     base = base_permille(run, stack)
-    spread = HABITS[stack.name].gradients.high > 0 or HABITS[stack.name].others.high > 0
+    habit = habit_of(run, stack)
+    spread = habit.gradients.high > 0 or habit.backward.high > 0
     predicted = max(reserved - allocated, 0)
     graphs = int(cuda_graphs(layout, run))
     least = allocated * base.low // THOUSAND
