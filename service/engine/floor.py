@@ -53,7 +53,7 @@ def fullest_stage(made: Plan) -> StageSizing:
 
 
 def _stages(layout: Layout, made: Plan) -> tuple[int, ...]:
-    return telling_stages(made.question.architecture, int(layout.pp), layout.vpp, layout.stage_layers)
+    return telling_stages(made.question.architecture, int(layout.pp), int(layout.vpp), layout.stage_layers)
 
 
 def floor(made: Plan) -> Floor:

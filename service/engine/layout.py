@@ -18,7 +18,7 @@ SHARD_LEVEL: dict[str, int] = {name: level for level, name in enumerate(SHARDS)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Parallel degrees of one run. Degrees may be arrays (one entry per candidate layout); `vpp` and `shard` may not.
+    """Parallel degrees of one run. Degrees may be arrays, one entry per candidate layout; `sp` and `shard` may not.
 
     `dp` counts data-parallel replicas, so gpus = tp·pp·cp·dp. `shard_degree` below dp·cp is hybrid sharding.
     """
@@ -26,7 +26,7 @@ class Layout:
     tp: Int = 1
     sp: bool = False
     pp: Int = 1
-    vpp: int = 1
+    vpp: Int = 1
     cp: Int = 1
     ep: Int = 1
     etp: Int = 1
@@ -128,7 +128,8 @@ def impossible_sequence(layout: Layout, sequence_length: int) -> Iterator[FieldE
 
 
 def _impossible_pipeline(architecture: Architecture, layout: Layout, pp: int) -> Iterator[FieldError]:
-    chunks = pp * layout.vpp
+    vpp = int(layout.vpp)
+    chunks = pp * vpp
     if layout.stage_layers is not None:
         if len(layout.stage_layers) != chunks or sum(layout.stage_layers) != architecture.layers:
             yield FieldError(
@@ -141,8 +142,8 @@ def _impossible_pipeline(architecture: Architecture, layout: Layout, pp: int) ->
     if pp > 1 and architecture.encoder_layers:
         yield FieldError("/pp", "pipelines of encoder-decoder models are not modelled", str(pp), "1", ("1",))
     if architecture.layers % chunks:
-        key, asked = ("/pp", pp) if layout.vpp == 1 else ("/vpp", layout.vpp)
-        whole = architecture.layers if layout.vpp == 1 else max(architecture.layers // pp, 1)
+        key, asked = ("/pp", pp) if vpp == 1 else ("/vpp", vpp)
+        whole = architecture.layers if vpp == 1 else max(architecture.layers // pp, 1)
         yield FieldError(
             key, f"{architecture.layers} layers do not split evenly over pp·vpp = {chunks} chunks", str(asked),
             "a divisor, or say stage_layers for an uneven split", _nearest_degrees(whole, asked),

@@ -8,9 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from service.engine.architecture import Architecture, LayerKind
-from service.engine.elementwise import Int, at, maximum, minimum
+from service.engine.elementwise import Int, at, maximum, minimum, where
 from service.engine.layout import Layout
 from service.engine.run import Run
+
+
+def most_chunks(layout: Layout) -> int:
+    """Chunks of a stage (of the layout with most, for a table of layouts)."""
+    return layout.vpp if isinstance(layout.vpp, int) else int(layout.vpp.max())
 
 
 @lru_cache(maxsize=1024)
@@ -31,7 +36,9 @@ def chunk_bounds(architecture: Architecture, layout: Layout, stage: Int, chunk: 
             starts.append(starts[-1] + layers)
         return at(tuple(starts), virtual_stage), at(tuple(starts), virtual_stage + 1)
     per_chunk = architecture.layers // (layout.pp * layout.vpp)
-    return virtual_stage * per_chunk, (virtual_stage + 1) * per_chunk
+    # chunks that a layout does not have start and end behind the last layer
+    first, end = virtual_stage * per_chunk, (virtual_stage + 1) * per_chunk
+    return minimum(first, architecture.layers), minimum(end, architecture.layers)
 
 
 def layers_of(architecture: Architecture, layout: Layout, kind: LayerKind, stage: Int, chunk: int) -> Int:
@@ -50,16 +57,27 @@ def in_flight(layout: Layout, run: Run, stage: Int, chunk: int) -> Int:
     """
     if run.pipeline_schedule == "gpipe":
         return run.micro_batches
-    if layout.vpp == 1:
-        held = minimum(layout.pp - stage, run.micro_batches)
-        if run.pipeline_schedule == "vocab-parallel-1":
-            return minimum(held + 2, run.micro_batches)
-        if run.pipeline_schedule == "vocab-parallel-2":
-            return minimum(held + 1, run.micro_batches)
-        return held
+    if isinstance(layout.vpp, int):
+        whole = _whole_stage if layout.vpp == 1 else _interleaved
+        return whole(layout, run, stage, chunk)
+    return where(layout.vpp == 1, _whole_stage(layout, run, stage, chunk), _interleaved(layout, run, stage, chunk))
+
+
+def _whole_stage(layout: Layout, run: Run, stage: Int, chunk: int) -> Int:
+    """One chunk a stage: as many as stages follow, itself included; vocabulary-parallel schedules hold more."""
+    held = minimum(layout.pp - stage, run.micro_batches)
+    if run.pipeline_schedule == "vocab-parallel-1":
+        return minimum(held + 2, run.micro_batches)
+    if run.pipeline_schedule == "vocab-parallel-2":
+        return minimum(held + 1, run.micro_batches)
+    return held
+
+
+def _interleaved(layout: Layout, run: Run, stage: Int, chunk: int) -> Int:
     group: Int = layout.pp if run.microbatch_group is None else run.microbatch_group
     forwards = (layout.vpp - 1) * group + 2 * (layout.pp - stage - 1) + 1
     forwards = minimum(forwards, run.micro_batches * layout.vpp)
-    rounds, rest = forwards // (group * layout.vpp), forwards % (group * layout.vpp)
+    rounds: Int = forwards // (group * layout.vpp)
+    rest: Int = forwards % (group * layout.vpp)
     last_round = minimum(maximum(rest - chunk * group, 0), group)
     return minimum(rounds * group + last_round, run.micro_batches)

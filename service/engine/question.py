@@ -116,12 +116,12 @@ def default_etp(question: Question, tp: int) -> int:
 
 
 def lay_out(
-    question: Question, *, tp: Int, pp: Int, cp: Int, ep: Int, etp: Int, dp: Int, micro_batch: Int, vpp: int,
+    question: Question, *, tp: Int, pp: Int, cp: Int, ep: Int, etp: Int, dp: Int, micro_batch: Int, vpp: Int,
     shard: Shard, recompute: Recompute, shard_degree: Int | None, pipelined: bool, split: bool,
 ) -> tuple[Layout, Run]:  # fmt: skip
     """Layout and run of one plan, or of many at once (arrays of degrees) that share the facts given as plain values.
 
-    `pipelined` says that pp > 1 and `split` that tp > 1, for every one of them.
+    `pipelined` says that pp > 1 for every one of them, `split` that tp > 1 for any.
     """
     sp = question.sp if question.sp is not None else question.stack.sequence_parallel
     layout = Layout(

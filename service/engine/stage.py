@@ -126,9 +126,10 @@ def view(prepared: Prepared, stage: Int) -> StageView:
     layout, run, architecture = prepared.layout, prepared.run, prepared.architecture
     layers: list[Int] = []
     held: list[Int] = []
-    in_flight = [pipeline.in_flight(layout, run, stage, chunk) for chunk in range(layout.vpp)]
+    chunks = range(pipeline.most_chunks(layout))
+    in_flight = [pipeline.in_flight(layout, run, stage, chunk) for chunk in chunks]
     for kind in prepared.kinds:
-        here = [pipeline.layers_of(architecture, layout, kind, stage, chunk) for chunk in range(layout.vpp)]
+        here = [pipeline.layers_of(architecture, layout, kind, stage, chunk) for chunk in chunks]
         layers.append(sum(here))
         held.append(sum(count * copies for count, copies in zip(here, in_flight, strict=True)))
     return StageView(stage, tuple(layers), tuple(held), stage == 0, stage == layout.pp - 1)

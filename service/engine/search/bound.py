@@ -57,10 +57,7 @@ def _saved_of(question: Question, base: Table, policy: int) -> Column:
     """What each layout saves under one policy, all stages together."""
     found = np.zeros(len(base), dtype=np.int64)
     marked = replace(base, recompute=np.full_like(base.tp, policy))
-    for split in (False, True):
-        part = np.flatnonzero((base.tp > 1) == split)
-        if len(part):
-            found[part] = _saved(prepare(question, marked.take(part)))
+    found[:] = _saved(prepare(question, marked))
     return found
 
 
@@ -76,12 +73,15 @@ def _state(prepared: Prepared) -> Int:
 def _lasting(prepared: Prepared, state: StateRows) -> Int:
     total = total_bytes(state.of("weights")) + total_bytes(state.of("master_weights"))
     total = total + total_bytes(state.of("optimizer_moments"))
-    return total + total_bytes(state.of("gradients")) if prepared.stack.gradients_persist else total
+    persist = prepared.stack.gradients_persist and prepared.run.optimizer_impl != "in-backward"
+    return total + total_bytes(state.of("gradients")) if persist else total
 
 
 def _saved(prepared: Prepared) -> Int:
     """What all layers save in the micro-batches in flight at the end of forward, over all stages together."""
     total: Int = 0
+    if prepared.traced:  # these programs say what they keep only when they are run
+        return total
     for kind, rows in zip(prepared.kinds, prepared.kept_rows, strict=True):
         kept = layer.boundary(prepared.scope).bytes if prepared.run.recompute.kind == "full" else total_bytes(rows)
         total = total + kept * len(kind.positions)

@@ -1,7 +1,7 @@
 """Size a table of layouts: the engine's own formulas over arrays, one evaluation per group that shares plain facts.
 
-Formulas branch in Python on what is sharded, on the recompute policy, on the chunks per stage and on whether there is
-a pipeline at all; everything else is arithmetic on columns. So a group is all rows alike in those four.
+Formulas branch in Python on what is sharded, on the recompute policy and on whether there is a pipeline at all;
+everything else is arithmetic on columns. So a group is all rows alike in those three.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def needed_bytes(question: Question, layouts: Table) -> Column:
 
 def groups(layouts: Table) -> Iterator[Column]:
     """Indices of the rows that share every plain fact."""
-    facts = (layouts.shard, layouts.recompute, layouts.vpp, layouts.pp > 1, layouts.tp > 1)
+    facts = (layouts.shard, layouts.recompute, layouts.pp > 1)
     code = np.zeros(len(layouts), dtype=np.int64)
     for fact in facts:
         code = code * 1024 + fact
@@ -54,9 +54,9 @@ def prepare(question: Question, layouts: Table) -> Prepared:
     asked = layouts.shard_degree if question.shard_degree is None else question.shard_degree
     layout, run = lay_out(
         question, tp=layouts.tp, pp=layouts.pp, cp=layouts.cp, ep=layouts.ep, etp=layouts.etp, dp=layouts.dp,
-        micro_batch=layouts.micro_batch, vpp=int(layouts.vpp[0]), shard=shard,
+        micro_batch=layouts.micro_batch, vpp=layouts.vpp if layouts.pp[0] > 1 else 1, shard=shard,
         recompute=recomputes(question)[int(layouts.recompute[0])], shard_degree=None if whole else asked,
-        pipelined=bool(layouts.pp[0] > 1), split=bool(layouts.tp[0] > 1),
+        pipelined=bool(layouts.pp[0] > 1), split=bool((layouts.tp > 1).any()),
     )  # fmt: skip
     made = recipe(question.stack, question.recipe, sharded=shard == "parameters")
     return Prepared(
@@ -82,9 +82,10 @@ def _needed(question: Question, layouts: Table) -> Column:
 
 def _stages(question: Question, layouts: Table) -> list[Column]:
     """Stage numbers, one array a pass, that cover every stage that can be the fullest of its layout."""
-    degrees, places = np.unique(layouts.pp, return_inverse=True)
+    shapes, places = np.unique(layouts.pp * 1024 + layouts.vpp, return_inverse=True)
     lists = [
-        telling_stages(question.architecture, int(pp), int(layouts.vpp[0]), question.stage_layers) for pp in degrees
+        telling_stages(question.architecture, int(shape) // 1024, int(shape) % 1024, question.stage_layers)
+        for shape in shapes
     ]
     return [
         np.asarray([found[min(number, len(found) - 1)] for found in lists], dtype=np.int64)[places]

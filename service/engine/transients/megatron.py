@@ -89,7 +89,7 @@ def output_layer_backward(prepared: Prepared, stage: StageView) -> Iterator[Bund
         return
     size = BYTES_OF[scope.compute]
     hidden = scope.tokens.size * scope.hidden.size * size
-    total: Int = hidden * (2 if prepared.layout.sp else 1)
+    total: Int = hidden * where(prepared.layout.sequence_divisor > 1, 2, 1)
     if not prepared.recipe.frozen_base:
         total = total + scope.vocab.size * scope.hidden.size * size
     if "cross-entropy" not in run.kernels:
@@ -116,11 +116,12 @@ def mlp_backward(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         tokens, width = (scope.routed_tokens, scope.expert_ffn) if routed else (scope.tokens, scope.ffn(kind))
         why = "input of the activation's backward, alive until its output is complete"
         rows = [working("gradient of the down projection input", kind.name, (tokens, width), scope.compute, why, DUMMY)]
-        if prepared.layout.sp:
-            why = "the weight gradient needs the whole sequence"
-            shape = (scope.tokens, scope.hidden)
-            rows.append(working("gathered norm output", kind.name, shape, scope.compute, why, OUTPUT_LAYER))
         yield bundle("MLP backward", tuple(rows), IN_LAYER_BACKWARD, copies)
+        why = "the weight gradient needs the whole sequence"
+        shape = (scope.tokens, scope.hidden)
+        gathered = working("gathered norm output", kind.name, shape, scope.compute, why, OUTPUT_LAYER)
+        split = where(prepared.layout.sequence_divisor > 1, 1, 0)
+        yield bundle("MLP backward", (gathered,), IN_LAYER_BACKWARD, copies * split)
 
 
 def scores_backward(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
