@@ -6,8 +6,9 @@ freed together form a bundle, which says how many times it is alive at each mome
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple, overload
 
 from service.engine.elementwise import Int
 
@@ -29,7 +30,12 @@ MOMENTS = ("forward_end", "loss", "first_backward", "layer_backward", "backward_
 
 BYTES_OF = {
     "fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int64": 8, "int32": 4, "uint8": 1, "bool": 1, "uint64": 8,
+    "complex64": 8,
 }  # fmt: skip
+
+
+#: where a bundle sits that belongs to no layer
+OUTSIDE = "outside the layers"
 
 
 class Dim(NamedTuple):
@@ -87,26 +93,52 @@ def tensor(
     return Row(term, name, module, shape, dtype, size, why, source, dropped_by)
 
 
+class LaterRows(Sequence[Row]):
+    """Rows whose sum is known before they are written out; they are written out when somebody looks at them."""
+
+    def __init__(self, size: Int, write: Callable[[], tuple[Row, ...]]) -> None:
+        self.bytes = size
+        self._write = write
+
+    @cached_property
+    def written(self) -> tuple[Row, ...]:
+        return self._write()
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Row, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | tuple[Row, ...]:
+        return self.written[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.written)
+
+    def __len__(self) -> int:
+        return len(self.written)
+
+
 class Bundle(NamedTuple):
     """Rows that live together. `alive` counts, per instant of `INSTANTS`, how many copies of all rows exist."""
 
     term: TermName
     name: str
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     alive: tuple[Int, ...]
-    layer: str = "outside the layers"
+    layer: str = OUTSIDE
 
     @property
     def bytes(self) -> Int:
         """Bytes of one copy."""
-        total: Int = 0
-        for row in self.rows:
-            total = total + row.bytes
-        return total
+        return total_bytes(self.rows)
 
 
 def total_bytes(rows: Iterable[Row]) -> Int:
     """Sum of the rows' bytes."""
+    if isinstance(rows, LaterRows):
+        return rows.bytes
     total: Int = 0
     for row in rows:
         total = total + row.bytes

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from service.engine import transients
+from service.engine import offload, transients
 from service.engine.architecture import Architecture
 from service.engine.hardware import Gpu
 from service.engine.intervals import Interval, intervals
 from service.engine.layout import Layout
-from service.engine.ledger import INSTANTS, TERMS, Bundle, TermName
+from service.engine.ledger import INSTANTS, OUTSIDE, TERMS, Bundle, TermName
 from service.engine.parameters import count
 from service.engine.recipe import Recipe
 from service.engine.run import Recompute, Run
@@ -23,7 +23,6 @@ from service.engine.stage import (
     StageView,
     all_saved_bundles,
     all_state_bundles,
-    host_bytes,
     outside_bundles,
     recompute_bundles,
     saved_bundles,
@@ -155,6 +154,28 @@ def activation_bundles(prepared: Prepared, stage: StageView) -> Iterable[Bundle]
         yield from outside_bundles(prepared, stage)
 
 
+def all_activation_bundles(prepared: Prepared, stage: StageView) -> Iterable[Bundle]:
+    """What a stage saves for backward, wherever it is kept."""
+    if prepared.traced:
+        yield from traced.saved_bundles(prepared, stage)
+    else:
+        yield from all_saved_bundles(prepared, stage)
+        yield from outside_bundles(prepared, stage)
+
+
+def host_bytes(prepared: Prepared, stage: StageView) -> int:
+    """Bytes of a stage that offloading keeps in host memory."""
+    if not prepared.on_host:
+        return 0
+    total = 0
+    for bundle in all_state_bundles(prepared, stage):
+        total += int(offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[-1])
+    for bundle in all_activation_bundles(prepared, stage):
+        if bundle.layer != OUTSIDE:
+            total += int(offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[LOSS])
+    return total
+
+
 def size_stage(prepared: Prepared, index: int) -> StageSizing:
     """Ledger, peak and levels of one stage."""
     stage = view(prepared, index)
@@ -171,7 +192,7 @@ def size_stage(prepared: Prepared, index: int) -> StageSizing:
         saved_bytes=int(saved_bytes(activation_bundles(prepared, stage))),
         parameters=int(local_parameters(prepared, stage)),
         runtime=runtime(allocated, prepared.layout, prepared.run, prepared.stack, prepared.gpu, line),
-        host_bytes=int(host_bytes(prepared, stage)),
+        host_bytes=host_bytes(prepared, stage),
     )
 
 
@@ -183,7 +204,7 @@ def whole_model(prepared: Prepared, recompute: Recompute) -> tuple[Bundle, ...]:
         run=replace(prepared.run, micro_batches=1, vocab_multiple=None, pipeline_schedule="1f1b", recompute=recompute),
     )
     stage = view(alone, 0)
-    return (*all_state_bundles(alone, stage), *all_saved_bundles(alone, stage), *outside_bundles(alone, stage))
+    return (*all_state_bundles(alone, stage), *all_activation_bundles(alone, stage))
 
 
 def size(

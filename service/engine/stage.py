@@ -234,9 +234,15 @@ def all_state_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
             if chosen:
                 yield Bundle(term, name, chosen, tuple(copies for _ in ALWAYS))
         gradients = state.of("gradients")
-        if gradients:
-            alive = (maximum(waits, count) for count in from_moment(appears))
-            yield Bundle("gradients", name, gradients, repeated(copies, alive))
+        if not gradients:
+            continue
+        if prepared.run.optimizer_impl == "in-backward":
+            # each parameter is updated, and its gradient freed, as soon as backward has made it
+            alive = during(appears if "layers" not in name else "layer_backward_first", appears)
+            yield Bundle("gradients", name, gradients, repeated(minimum(copies, 1), alive))
+        else:
+            appearing = (maximum(waits, count) for count in from_moment(appears))
+            yield Bundle("gradients", name, gradients, repeated(copies, appearing))
 
 
 def heaviest_kind(prepared: Prepared, stage: StageView) -> list[Int]:
@@ -272,18 +278,6 @@ def _again(prepared: Prepared, rows: tuple[Row, ...]) -> tuple[Row, ...]:
     if prepared.kernels.op_policy:
         return tuple(row for row in rows if row.name not in torchtitan.KEPT_NAMES)
     return layer.recomputed(rows, prepared.run.recompute)
-
-
-def host_bytes(prepared: Prepared, stage: StageView) -> Int:
-    """Bytes of a stage that offloading keeps in host memory."""
-    loss = INSTANTS.index("loss")
-    total: Int = 0
-    if prepared.on_host:
-        for bundle in all_state_bundles(prepared, stage):
-            total = total + offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[-1]
-        for bundle in all_saved_bundles(prepared, stage):
-            total = total + offload.on_host(bundle.rows, prepared.on_host) * bundle.alive[loss]
-    return total
 
 
 def saved_bytes(bundles: Iterable[Bundle]) -> Int:

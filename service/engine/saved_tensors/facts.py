@@ -63,7 +63,7 @@ def _weights(prepared: Prepared) -> str:
 
 def gradients_of(prepared: Prepared) -> str:
     """Whether weight gradients stay as backward makes them, join ones that wait, or are the sharding's business."""
-    if prepared.layout.shard == "parameters":
+    if prepared.layout.shard == "parameters" or prepared.run.optimizer_impl == "in-backward":
         return "unseen"
     waiting = prepared.stack.gradients_persist or bool(np.max(prepared.run.micro_batches) > 1)
     return "added" if waiting else "kept"

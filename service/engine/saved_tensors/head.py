@@ -69,6 +69,8 @@ def loss(scope: Scope) -> Iterator[Row]:
         return
     if scope.run.loss == "full":
         yield kept_logits(scope) if scope.kernels.compiled_loss else log_softmax(scope)
+    elif scope.run.loss == "chunked" and scope.kernels.slices_whole_logits:
+        yield kept_logits(scope)
     elif scope.run.loss == "vocab-parallel":
         yield vocab_parallel_softmax(scope)
     else:

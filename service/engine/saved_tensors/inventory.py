@@ -14,6 +14,7 @@ from service.engine.autograd.dominance import possible_maxima
 from service.engine.autograd.graph import run_backward
 from service.engine.autograd.storage import Info, Monomial, Shape
 from service.engine.autograd.tape import Tape
+from service.engine.ledger import TermName
 from service.engine.saved_tensors.code.model import Facts, Model
 from service.engine.saved_tensors.code.registry import program
 from service.engine.saved_tensors.reasons import reason, source_of
@@ -37,6 +38,13 @@ class Template(NamedTuple):
     key: Monomial
     itemsize: int
 
+    @property
+    def term(self) -> TermName:
+        """The term that this tensor of a layer in progress belongs to."""
+        if self.kind == "gradient":
+            return "gradients"
+        return "activations" if self.saved and self.kind == "activation" else "working"
+
 
 #: bytes as a polynomial: coefficient of each product of symbols
 Polynomial = tuple[tuple[Monomial, int], ...]
@@ -51,9 +59,12 @@ class Moment:
         self._kept = kept
 
     @cached_property
-    def templates(self) -> tuple[Template, ...]:
-        """Everything alive then, alike tensors counted together."""
-        return _templates(self._alive, None, self._kept)
+    def parts(self) -> dict[TermName, tuple[Template, ...]]:
+        """Everything alive then by term, alike tensors counted together."""
+        found: dict[TermName, list[Template]] = {}
+        for template in _templates(self._alive, None, self._kept):
+            found.setdefault(template.term, []).append(template)
+        return {term: tuple(templates) for term, templates in found.items()}
 
 
 class Segment(NamedTuple):

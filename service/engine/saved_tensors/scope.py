@@ -42,6 +42,8 @@ class Kernels:
     reorders_output: bool = False
     #: the loss is compiled and keeps 16-bit logits instead of an fp32 log-softmax
     compiled_loss: bool = False
+    #: `chunked` takes only the loss in slices; the logits are whole (torchtune, compiled)
+    slices_whole_logits: bool = False
     #: `selective` recompute means the op policy of torchtitan
     op_policy: bool = False
     #: context-parallel ring attention keeps the keys and values it sends, not those of the projection
@@ -67,6 +69,7 @@ def kernels(stack: Stack, run: Run, recipe: Recipe, gpu: Gpu) -> Kernels:
         keeps_unpermuted=megatron and run.moe_capacity is None,
         reorders_output=megatron and not eager and _reorders(run, gpu),
         compiled_loss=stack.name == "torchtitan" and "cross-entropy" in run.kernels,
+        slices_whole_logits=stack.name == "huggingface",
         op_policy=stack.name == "torchtitan" and run.recompute.kind == "selective" and not eager_fp8,
         ring_sends_copies=megatron and run.cp_comm == "p2p",
     )
@@ -88,6 +91,8 @@ class Scope:
     def __init__(self, architecture: Architecture, run: Run, layout: Layout, recipe: Recipe, kernels: Kernels) -> None:
         self.architecture = architecture
         self.run = run
+        #: sizes of the symbols of traced programs, by kind of layer (kept here so that they are made once)
+        self.symbol_sizes: dict[tuple[LayerKind, bool], object] = {}
         self.layout = layout
         self.recipe = recipe
         self.kernels = kernels

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from service.engine.architecture import LayerKind
 from service.engine.autograd.storage import Monomial
 from service.engine.elementwise import Int
-from service.engine.ledger import Dim, Row, TermName
+from service.engine.ledger import Dim, LaterRows, Row, TermName
 from service.engine.saved_tensors.inventory import Moment, Template
+from service.engine.saved_tensors.scope import Scope
+from service.engine.saved_tensors.symbols import dimensions
 
 
 class Sizes:
@@ -16,6 +19,7 @@ class Sizes:
     def __init__(self, dims: dict[str, Dim]) -> None:
         self._dims = dims
         self._known: dict[Monomial, Int] = {(): 1}
+        self._extents: dict[tuple[str, ...], Dim] = {}
 
     def product(self, key: Monomial) -> Int:
         """The size of a product of symbols."""
@@ -38,10 +42,17 @@ class Sizes:
             template.dropped_by,
         )  # fmt: skip
 
-    def rows(self, templates: Iterable[Template], term: TermName) -> tuple[Row, ...]:
-        return tuple(self.row(template, term) for template in templates)
+    def rows(self, templates: tuple[Template, ...], term: TermName) -> Sequence[Row]:
+        """Rows of templates, written out when somebody looks at them."""
+        return LaterRows(self.bytes(templates), lambda: tuple(self.row(template, term) for template in templates))
 
     def _dim(self, extent: tuple[str, ...]) -> Dim:
+        found = self._extents.get(extent)
+        if found is None:
+            found = self._extents[extent] = self._made(extent)
+        return found
+
+    def _made(self, extent: tuple[str, ...]) -> Dim:
         if len(extent) == 1 and not extent[0].isdigit():
             return self._dims[extent[0]]
         sharded: dict[str, None] = {}
@@ -65,3 +76,12 @@ class Sizes:
         for template in templates:
             size = size + self.product(template.key) * (template.itemsize * template.number)
         return size
+
+
+def sizes_of_scope(scope: Scope, kind: LayerKind, *, encoder: bool) -> Sizes:
+    """The sizes of one kind of layer, made once a scope."""
+    key = (kind, encoder)
+    found = scope.symbol_sizes.get(key)
+    if not isinstance(found, Sizes):
+        found = scope.symbol_sizes[key] = Sizes(dimensions(scope, kind, encoder=encoder))
+    return found

@@ -11,17 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.engine import pipeline
+from service.engine import offload, pipeline
 from service.engine.elementwise import Bool, Int, maximum, where
-from service.engine.ledger import INSTANTS, Bundle, Dim, Row, TermName, total_bytes
+from service.engine.ledger import INSTANTS, OUTSIDE, Bundle, Dim, Row, total_bytes
 from service.engine.saved_tensors.facts import facts_of, gradients_of
-from service.engine.saved_tensors.inventory import Inventory, Moment, Template, inventory
-from service.engine.saved_tensors.sizes import Sizes
-from service.engine.saved_tensors.symbols import dimensions
+from service.engine.saved_tensors.inventory import Inventory, Moment, inventory
+from service.engine.saved_tensors.sizes import Sizes, sizes_of_scope
 from service.engine.saved_tensors.units import Unit, units_of
 from service.engine.stage import Prepared, StageView, state_bundles
 
-OUTSIDE = "outside the layers"
 FORWARD_END, LOSS, FIRST_BACKWARD, LAYER_FIRST, LAYER_LAST, BACKWARD_END, STEP = range(len(INSTANTS))
 
 
@@ -31,14 +29,28 @@ def bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     yield from (bundle for bundle in state_bundles(prepared, stage) if not (kept and bundle.term == "gradients"))
     for ledger, share in _variants(prepared, stage):
         for bundle in ledger.bundles():
-            yield bundle._replace(alive=tuple(copies * share for copies in bundle.alive))
+            yield _on_device(_shared(bundle, share), prepared)
 
 
 def saved_bundles(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """What a stage saves for backward when it holds the most micro-batches in flight."""
+    """What a stage saves for backward when it holds the most micro-batches in flight, wherever it is kept."""
     for ledger, share in _variants(prepared, stage):
         for bundle in ledger.saved():
-            yield bundle._replace(alive=tuple(copies * share for copies in bundle.alive))
+            yield _shared(bundle, share)
+
+
+def _shared(bundle: Bundle, share: Int) -> Bundle:
+    if isinstance(share, int) and share == 1:
+        return bundle
+    return bundle._replace(alive=tuple(copies * share for copies in bundle.alive))
+
+
+def _on_device(bundle: Bundle, prepared: Prepared) -> Bundle:
+    """What the GPU keeps of the layers' saved tensors when activations are offloaded."""
+    stays = bundle.layer == OUTSIDE or bundle.name == "layer in progress"
+    if bundle.term != "activations" or stays or "activations" not in prepared.on_host:
+        return bundle
+    return bundle._replace(rows=offload.on_device(bundle.rows, prepared.on_host))
 
 
 def _variants(prepared: Prepared, stage: StageView) -> Iterator[tuple[_Ledger, Int]]:
@@ -76,7 +88,7 @@ class _Ledger:
         self.units: tuple[Unit, ...] = units_of(prepared.architecture, facts.recomputed_layers)
         scope = prepared.scope
         by_unit = [
-            Sizes(dimensions(scope, prepared.kinds[unit.kind], encoder=unit.holds == "encoder layer"))
+            sizes_of_scope(scope, prepared.kinds[unit.kind], encoder=unit.holds == "encoder layer")
             for unit in self.units
         ]
         self.sizes = [by_unit[0], *by_unit, by_unit[-1]]
@@ -123,11 +135,12 @@ class _Ledger:
         yield self._saved("embedding and positions", self.sizes[0].rows(front.saved, "activations"), self.in_flight)
         for unit, segment, sizes, held in zip(self.units, layers, self.sizes[1:-1], self.held, strict=True):
             yield self._saved(f"{unit.name} layers", sizes.rows(segment.saved, "activations"), held, unit.name)
-        rows = self.sizes[-1].rows(tail.saved, "activations")
-        yield self._saved("final norm", tuple(row for row in rows if row.module != "loss"), self.last)
-        yield self._saved("head and loss", tuple(row for row in rows if row.module == "loss"), self.last)
+        loss = tuple(template for template in tail.saved if template.module == "loss")
+        norm = tuple(template for template in tail.saved if template.module != "loss")
+        yield self._saved("final norm", self.sizes[-1].rows(norm, "activations"), self.last)
+        yield self._saved("head and loss", self.sizes[-1].rows(loss, "activations"), self.last)
 
-    def _saved(self, name: str, rows: tuple[Row, ...], copies: Int, layer: str = OUTSIDE) -> Bundle:
+    def _saved(self, name: str, rows: Sequence[Row], copies: Int, layer: str = OUTSIDE) -> Bundle:
         return Bundle("activations", name, rows, (*[copies] * 5, 0, 0), layer)
 
     # which layer is in progress
@@ -194,8 +207,8 @@ class _Ledger:
     def _front(self) -> Iterator[Bundle]:
         """What the embedding keeps, and positions and masks that all layers share."""
         front, sizes, copies = self.found.segments[0], self.sizes[0], self.in_flight
-        saved = sizes.rows(front.saved, "activations")
-        if saved:
+        if front.saved:
+            saved = sizes.rows(front.saved, "activations")
             yield Bundle("activations", "embedding and positions", saved, (*[copies] * 5, 0, 0))
 
     def _counts(self, index: int, chosen: dict[int, _Chosen]) -> tuple[Int, ...]:
@@ -277,17 +290,7 @@ class _Ledger:
                 yield from self._moment(moment, instant, sizes, share * part, place)
 
     def _moment(self, moment: Moment, instant: int, sizes: Sizes, share: Int, place: str) -> Iterator[Bundle]:
-        rows: dict[TermName, list[Row]] = {}
-        for template in moment.templates:
-            term = _term(template)
-            rows.setdefault(term, []).append(sizes.row(template, term))
         alive = tuple(share if at == instant else 0 for at in range(len(INSTANTS)))
-        for term, made in rows.items():
-            yield Bundle(term, "layer in progress" if place != OUTSIDE else "in progress", tuple(made), alive, place)
-
-
-def _term(template: Template) -> TermName:
-    """The term that a tensor of a layer in progress belongs to."""
-    if template.kind == "gradient":
-        return "gradients"
-    return "activations" if template.saved and template.kind == "activation" else "working"
+        name = "in progress" if place == OUTSIDE else "layer in progress"
+        for term, templates in moment.parts.items():
+            yield Bundle(term, name, sizes.rows(templates, term), alive, place)
