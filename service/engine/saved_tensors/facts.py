@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from service.engine.architecture import Architecture
 from service.engine.recipe import QUANTIZED_BASES
 from service.engine.saved_tensors.code.model import Facts
 from service.engine.stage import Prepared
@@ -67,3 +70,12 @@ def gradients_of(prepared: Prepared) -> str:
         return "unseen"
     waiting = prepared.stack.gradients_persist or bool(np.max(prepared.run.micro_batches) > 1)
     return "added" if waiting else "kept"
+
+
+def program_architecture(prepared: Prepared) -> Architecture:
+    """The architecture as its code spells it. Code that keeps its logits in 16 bits is not transformers' but of
+    lit-gpt's kind (also MPT, GPTBigCode): queries, keys and values come from one projection."""
+    a, run = prepared.architecture, prepared.run
+    if a.code == "generic" and run.logits_dtype != "fp32" and a.mla is None and a.encoder is None:
+        return replace(a, fused_qkv=True)
+    return a

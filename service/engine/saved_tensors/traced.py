@@ -14,7 +14,7 @@ import numpy as np
 from service.engine import offload, pipeline
 from service.engine.elementwise import Bool, Int, maximum, where
 from service.engine.ledger import INSTANTS, OUTSIDE, Bundle, Dim, Row, total_bytes
-from service.engine.saved_tensors.facts import facts_of, gradients_of
+from service.engine.saved_tensors.facts import facts_of, gradients_of, program_architecture
 from service.engine.saved_tensors.inventory import Inventory, Moment, inventory
 from service.engine.saved_tensors.sizes import Sizes, sizes_of_scope
 from service.engine.saved_tensors.units import Unit, units_of
@@ -84,7 +84,7 @@ class _Ledger:
         self.prepared = prepared
         self.stage = stage
         facts = facts_of(prepared, one_sequence=one_sequence)
-        self.found: Inventory = inventory(prepared.architecture, facts)
+        self.found: Inventory = inventory(program_architecture(prepared), facts)
         self.units: tuple[Unit, ...] = units_of(prepared.architecture, facts.recomputed_layers)
         scope = prepared.scope
         by_unit = [

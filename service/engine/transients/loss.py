@@ -40,6 +40,9 @@ def logits(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         why = "this rank's slice of the vocabulary"
         forward = [] if in_place else [working("logits", "head", shape, scope.compute, why, LOSS)]
         backward = forward
+    elif run.loss == "chunked" and prepared.kernels.slices_whole_logits:
+        forward = list(_sliced_logits(prepared))
+        backward = [working("gradient of the logits", "loss", shape, scope.compute, "softmax minus one-hot", LOSS)]
     else:
         forward = backward = list(_sliced_logits(prepared))
     yield bundle("logits", tuple(forward), during("loss"), last)

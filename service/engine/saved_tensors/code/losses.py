@@ -67,9 +67,10 @@ def in_slices(m: Model, logits: Tensor) -> Tensor:
 
         def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
             assert held.storage is not None
-            of_slice = t.new((t.extent("b", "s8"), vocabulary), m.facts.logits_dtype, "gradient of a slice")
-            del of_slice
-            return [t.new(shape, dtype, "gradient of the logits")]
+            slices = t.new((t.extent("b", "s"), vocabulary), dtype, "gradients of the slices")
+            joined = t.new(shape, dtype, "gradient of the logits")
+            del slices
+            return [joined]
 
         out = t.new((), "fp32", "loss")
         out.node = t.node("cross-entropy in slices", (logits,), slots, backward)
