@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from service.engine.elementwise import Int, where
 from service.engine.ledger import BYTES_OF, Bundle, Dim, Row
+from service.engine.recipe import QUANTIZED_BASES
 from service.engine.stage import IN_LAYER_BACKWARD, Prepared, StageView, heaviest_kind
 from service.engine.state import Holding, unsharded_weight_bytes
 from service.engine.timeline import during
@@ -33,13 +34,11 @@ def _unit(prepared: Prepared, name: str, symbol: str, size: Int, dtype: str, why
 
 
 def _gathered_bytes(prepared: Prepared, block: tuple[Holding, ...]) -> Int:
-    """Bytes of a unit when it is brought together: in the compute dtype where FSDP casts (mixed precision), else as it
-    is stored, 4-bit blocks among it."""
+    """Bytes of a unit when it is brought together: in the compute dtype, 4-bit blocks as they are stored."""
     recipe = prepared.recipe
-    if recipe.frozen_base:
+    if recipe.frozen_base and recipe.base_weights in QUANTIZED_BASES:
         return unsharded_weight_bytes(block, prepared.architecture, prepared.layout, prepared.padded_vocab)
-    dtype = recipe.weights if recipe.precision == "amp" else recipe.compute
-    return elements(prepared, block) * BYTES_OF[dtype]
+    return elements(prepared, block) * BYTES_OF[recipe.compute]
 
 
 def _gathered_unit(prepared: Prepared, name: str, symbol: str, size: Int, why: str) -> Row:
@@ -71,8 +70,7 @@ def _layer_reduction(prepared: Prepared, size: Int) -> list[Row]:
     """Unsharded gradients of one layer. FSDP2 copies them into the reduction's dtype and waits for the layer before;
     FSDP1 reduces the flat gradient in the compute dtype (Accelerate sets reduce_dtype to it)."""
     recipe = prepared.recipe
-    dtype = recipe.weights if recipe.precision == "amp" else recipe.compute
-    rows = [_unit(prepared, "unsharded gradients", "P_layer", size, dtype, "backward writes them whole")]
+    rows = [_unit(prepared, "unsharded gradients", "P_layer", size, recipe.compute, "backward writes them whole")]
     if prepared.run.fsdp_version == 2:
         names = ("reduce-scatter input", "reduce-scatter input of the layer before")
         why = "the reduction reads a copy in its own dtype"
@@ -137,8 +135,8 @@ def kept_gathered(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
 def frozen_hooks(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """FSDP1 over frozen weights: units without gradients hang a hook on their inputs, which keeps each layer's input
     and the gradient that reaches it until backward ends. Twelve runs of fms-acceleration show both, to the percent."""
-    if not prepared.recipe.frozen_base or prepared.run.fsdp_version != 1:
-        return
+    if not prepared.recipe.frozen_base or prepared.run.fsdp_version != 1 or prepared.recipe.precision == "amp":
+        return  # fp32 bases under autocast (atorch) do not show it: adapters there share their layer's unit
     scope, sharded = prepared.scope, _sharded(prepared)
     layers: Int = 0
     for count in stage.layers:

@@ -119,7 +119,7 @@ class Model:
     def hold(self, x: Tensor) -> None:
         """Keep the wide input of a frozen product until the recomputed layer's backward ends."""
         if self.tape.replaying is not None and self.tape.extent("h") != x.shape[-1]:
-            self.held.append(x)
+            self.held.append(Tensor(x.tape, x.storage, x.shape, x.strides, x.dtype))
 
     def linear(self, x: Tensor, name: str, out: Extent, *, bias: bool = False, label: str = "") -> Tensor:
         """A linear of the model, with its adapter when it is a target."""
