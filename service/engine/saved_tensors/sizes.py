@@ -19,6 +19,7 @@ class Sizes:
     def __init__(self, dims: dict[str, Dim]) -> None:
         self._dims = dims
         self._known: dict[Monomial, Int] = {(): 1}
+        self._totals: dict[Moment, Int] = {}
         self._extents: dict[tuple[str, ...], Dim] = {}
 
     def product(self, key: Monomial) -> Int:
@@ -65,10 +66,13 @@ class Sizes:
 
     def total(self, moment: Moment) -> Int:
         """Bytes of everything alive at a moment."""
-        size: Int = 0
-        for key, coefficient in moment.total:
-            size = size + self.product(key) * coefficient
-        return size
+        found = self._totals.get(moment)
+        if found is None:
+            found = 0
+            for key, coefficient in moment.total:
+                found = found + self.product(key) * coefficient
+            self._totals[moment] = found
+        return found
 
     def bytes(self, templates: Iterable[Template]) -> Int:
         """Bytes of all templates together."""
