@@ -50,14 +50,27 @@ def _again(made: Plan, **changed: Any) -> Plan:
         "shard_degree": None if degree is None else int(degree),
         "recompute": made.run.recompute,
         "micro_batch": int(made.run.micro_batch),
+        "uneven": layout.stage_layers is not None,
     }
     return plan(made.question, **(values | changed))
 
 
 def _degrees(made: Plan) -> dict[str, Any]:
     """The plan's own layout, so that a change sent back keeps the layout that it was sized on."""
-    kept: dict[str, Any] = {name: int(getattr(made.layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
-    kept["shard"] = made.layout.shard if int(made.layout.data_ranks) > 1 else made.question.stack.shard
+    layout, recompute = made.layout, made.run.recompute
+    kept: dict[str, Any] = {name: int(getattr(layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
+    kept["shard"] = layout.shard if int(layout.data_ranks) > 1 else made.question.stack.shard
+    if int(layout.vpp) > 1:
+        kept["vpp"] = int(layout.vpp)
+    if made.question.architecture.moe is not None:
+        kept["etp"] = int(layout.etp)
+    if layout.stage_layers is not None:
+        kept["stage_layers"] = list(layout.stage_layers)
+    if layout.shard_degree is not None:
+        kept["shard_degree"] = int(layout.shard_degree)
+    if recompute.kind != "none":
+        layers = recompute.full_layers
+        kept["recompute"] = recompute.kind if layers is None else {"full_layers": layers}
     return kept
 
 
@@ -140,6 +153,10 @@ def _layout_options(made: Plan) -> Iterator[Option]:
             continue
         fewer = dp // 2 if dp % 2 == 0 else dp
         change = _degrees(made) | {"dp": fewer, name: degree * 2}
+        if name == "pp":
+            change = {key: value for key, value in change.items() if key not in ("vpp", "stage_layers")}
+        if "etp" in change:
+            change["etp"] = min(change["etp"], change["tp"])
         change["gpus"] = change["tp"] * change["pp"] * change["cp"] * fewer
         more = fewer == dp
         where = f"on twice the GPUs ({change['gpus']})" if more else "on the same GPUs"

@@ -27,18 +27,34 @@ def _running_count(kind: LayerKind, layers: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def near_even(layers: int, chunks: int) -> tuple[int, ...]:
+    """Layers of every chunk when they are dealt out as evenly as can be, the earlier chunks taking what is left over."""
+    base, rest = divmod(layers, chunks)
+    return tuple(base + (chunk < rest) for chunk in range(chunks))
+
+
 def chunk_bounds(architecture: Architecture, layout: Layout, stage: Int, chunk: int) -> tuple[Int, Int]:
-    """First layer and first layer after chunk `chunk` of `stage`: even, or as `stage_layers` says."""
+    """First layer and first layer after chunk `chunk` of `stage`: near even, or as `stage_layers` says."""
     virtual_stage = chunk * layout.pp + stage
     if layout.stage_layers is not None:
         starts = [0]
         for layers in layout.stage_layers:
             starts.append(starts[-1] + layers)
         return at(tuple(starts), virtual_stage), at(tuple(starts), virtual_stage + 1)
-    per_chunk = architecture.layers // (layout.pp * layout.vpp)
     # chunks that a layout does not have start and end behind the last layer
-    first, end = virtual_stage * per_chunk, (virtual_stage + 1) * per_chunk
+    first, end = (
+        _layers_before(architecture, layout, virtual_stage),
+        _layers_before(architecture, layout, virtual_stage + 1),
+    )
     return minimum(first, architecture.layers), minimum(end, architecture.layers)
+
+
+def _layers_before(architecture: Architecture, layout: Layout, virtual_stage: Int) -> Int:
+    """The sums of `near_even`, for arrays of layouts too."""
+    chunks = layout.pp * layout.vpp
+    rest: Int = architecture.layers % chunks
+    before: Int = virtual_stage * (architecture.layers // chunks) + minimum(virtual_stage, rest)
+    return before
 
 
 def layers_of(architecture: Architecture, layout: Layout, kind: LayerKind, stage: Int, chunk: int) -> Int:

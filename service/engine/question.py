@@ -10,6 +10,7 @@ from service.engine.elementwise import Int, maximum
 from service.engine.errors import FieldError, nearest
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout, Shard, impossible, impossible_sequence
+from service.engine.pipeline import near_even
 from service.engine.run import Recompute, Run
 from service.engine.size import Sizing, size
 from service.engine.stacks import RecipeRequest, Stack, recipe
@@ -97,14 +98,21 @@ def micro_batches(question: Question, dp: Int, pp: Int, micro_batch: Int) -> Int
 def plan(
     question: Question, *, tp: int, pp: int, cp: int, ep: int, dp: int, shard: Shard, recompute: Recompute,
     micro_batch: int, etp: int | None = None, vpp: int | None = None, shard_degree: int | None = None,
+    uneven: bool = False,
 ) -> Plan:  # fmt: skip
-    """Lay a question out. What the question fixes wins over nothing here: callers pass its own values on."""
+    """Lay a question out. What the question fixes wins over nothing here: callers pass its own values on.
+
+    `uneven` deals out layers that do not split evenly over a pipeline as evenly as can be, and says so in the layout.
+    """
     expert_tp = etp if etp is not None else default_etp(question, tp)
     layout, run = lay_out(
         question, tp=tp, pp=pp, cp=cp, ep=ep, etp=expert_tp, dp=dp, micro_batch=micro_batch,
         vpp=vpp or question.vpp or 1, shard="none" if dp * cp == 1 else shard, recompute=recompute,
         shard_degree=shard_degree or question.shard_degree, pipelined=pp > 1, split=tp > 1,
     )  # fmt: skip
+    chunks = pp * int(layout.vpp)
+    if uneven and layout.stage_layers is None and question.architecture.layers % chunks:
+        layout = replace(layout, stage_layers=near_even(question.architecture.layers, chunks))
     return Plan(question=question, layout=layout, run=run)
 
 

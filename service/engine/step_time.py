@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from service.engine import calibration as c
 from service.engine.architecture import layer_kinds
+from service.engine.elementwise import ceil_div
 from service.engine.flops import model_flops, work
 from service.engine.layout import SHARD_LEVEL
 from service.engine.parameters import parameter_groups
@@ -128,9 +129,11 @@ class _Steps:
 
     def largest_stage(self) -> Floats:
         """Part of the layers on the stage that has most of them."""
-        asked = self.question.stage_layers
+        asked, layers = self.question.stage_layers, self.architecture.layers
         if asked is None:
-            return 1.0 / self.pp
+            chunks = self.layouts.pp * self.layouts.vpp
+            most = self.layouts.vpp * (layers // chunks) + ceil_div(layers % chunks, self.layouts.pp)
+            return np.asarray(most / layers, dtype=np.float64)
         stages = len(asked) // (self.question.vpp or 1)
         return np.full_like(self.pp, max(sum(asked[rank::stages]) for rank in range(stages)) / sum(asked))
 

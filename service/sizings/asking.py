@@ -114,7 +114,11 @@ def _given_plan(question: Question) -> Plan:
     degrees = {name: getattr(question, name) or 1 for name in DEGREES}
     made = plan(
         question,
-        **degrees,
+        tp=degrees["tp"],
+        pp=degrees["pp"],
+        cp=degrees["cp"],
+        ep=degrees["ep"],
+        dp=degrees["dp"],
         shard=question.shard or question.stack.shard,
         recompute=question.recompute or Recompute(),
         micro_batch=question.micro_batch or 1,

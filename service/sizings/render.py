@@ -41,7 +41,7 @@ def layout_json(layout: Layout, run: Run) -> dict[str, Any]:
         "tp": int(layout.tp),
         "sp": layout.sp,
         "pp": int(layout.pp),
-        "vpp": layout.vpp,
+        "vpp": int(layout.vpp),
         "cp": int(layout.cp),
         "ep": int(layout.ep),
         "etp": int(layout.etp),
@@ -50,6 +50,7 @@ def layout_json(layout: Layout, run: Run) -> dict[str, Any]:
         "shard_degree": int(layout.shard_ranks(layout.shard)) if layout.shard != "none" else 1,
         "recompute": {"full_layers": layers} if layers is not None else run.recompute.kind,
         "micro_batch": int(run.micro_batch),
+        "stage_layers": None if layout.stage_layers is None else list(layout.stage_layers),
         "gradient_accumulation": int(run.micro_batches),
     }  # fmt: skip
 

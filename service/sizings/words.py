@@ -91,7 +91,7 @@ def _why_this_count(
         return
     weighs = f"{NAMES[missing.term]} weigh most"
     each = f"each GPU would need {gib(missing.missing_bytes)} GiB more than it has; {weighs}"
-    if missing.gpus >= made.gpus or missing.plan.layout == chosen.plan.layout:
+    if chosen.laid_out:
         yield f"As asked ({layout_words(missing.plan)}) {each}."
     else:
         yield f"{missing.gpus} do not: even with {layout_words(missing.plan)} {each}."

@@ -48,21 +48,18 @@ def _other_counts(question: Question, gpus: int, smallest: int | None) -> list[i
 
 
 def _roomier(found: Ranking) -> list[Fit]:
-    """Layouts of the same count with more headroom: the best of every kind of parallelism, most headroom first.
+    """Layouts of the same count with more room: the one with most, and the one with the fewest kinds of parallelism.
 
     Looked for where room is: with all sharded and recomputed that may be.
     """
     layouts = found.layouts
     tight = (layouts.shard == layouts.shard.max()) & (layouts.recompute == layouts.recompute.max())
     found.measure(found.likely()[tight[found.likely()]])
-    kinds = np.stack([layouts.tp > 1, layouts.pp > 1, layouts.cp > 1, layouts.ep > 1], axis=1)
-    best: dict[tuple[bool, ...], Fit] = {}
-    for row in found.fitting():
-        kind = tuple(bool(used) for used in kinds[row])
-        fit = Fit(found, int(row))
-        if kind not in best or fit.needed_bytes < best[kind].needed_bytes - WORTH_BYTES:
-            best[kind] = fit
-    return sorted(best.values(), key=lambda fit: fit.needed_bytes)
+    rows = found.fitting()
+    kinds = sum((degree > 1).astype(np.int64) for degree in (layouts.tp, layouts.pp, layouts.cp, layouts.ep))
+    simplest = rows[np.lexsort((found.needed[rows], np.asarray(kinds)[rows]))[:1]]
+    roomiest = rows[np.argsort(found.needed[rows], kind="stable")[:1]]
+    return [Fit(found, int(row)) for row in dict.fromkeys([*simplest, *roomiest])]
 
 
 def _beats(one: Fit, other: Fit) -> bool:

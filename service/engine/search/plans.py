@@ -19,4 +19,5 @@ def plan_of(question: Question, layouts: Table, index: int) -> Plan:
         shard=SHARDS[row["shard"]],
         shard_degree=None if degree == WHOLE else degree,
         recompute=recomputes(question)[row["recompute"]],
+        uneven=True,
     )  # fmt: skip

@@ -21,6 +21,9 @@ from service.engine.search.table import WHOLE, Column, Mask, Table, product, sta
 #: The search stops here: nobody has asked for more, and every layout repeats itself long before.
 MOST_GPUS = 4096
 MOST_PP = 64
+#: Near-even splits are tried over these many stages, for models of more layers than `DEEP`.
+UNEVEN_DEGREES = (4, 8, 16, 32)
+DEEP = 32
 CONTEXT_DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32, 64)
 #: Chunks per stage worth trying; more shrink the bubble further and cost a transfer each.
@@ -57,8 +60,10 @@ def interleaving(question: Question, pp: int) -> int:
     """Chunks per stage worth trying besides one; 1 where a stage's layers or the stack do not allow it."""
     if pp == 1 or question.stack.name == "deepspeed" or question.stage_layers is not None:
         return 1
-    per_stage = question.architecture.layers // pp
-    return next((chunks for chunks in INTERLEAVINGS if per_stage % chunks == 0), 1)
+    layers = question.architecture.layers
+    if layers % pp:
+        return next((chunks for chunks in INTERLEAVINGS if layers // (pp * chunks) > 1), 1)
+    return next((chunks for chunks in INTERLEAVINGS if layers // pp % chunks == 0), 1)
 
 
 def tensor_degrees(question: Question) -> list[int]:
@@ -70,12 +75,19 @@ def tensor_degrees(question: Question) -> list[int]:
 
 
 def pipeline_degrees(question: Question) -> list[int]:
-    """Pipeline degrees into which the layers split evenly (or as `stage_layers` says)."""
+    """Pipeline degrees into which the layers split evenly (or as `stage_layers` says).
+
+    Deep models whose layers not even four stages can share (61, 94, 126) get near-even splits over powers of two.
+    """
     layers, vpp = question.architecture.layers, question.vpp or 1
     if question.stage_layers is not None:
         return [question.pp or len(question.stage_layers) // vpp]
     even = [pp for pp in range(1, min(layers, MOST_PP) + 1) if layers % (pp * vpp) == 0]
-    return _open(question, "pp", [pp for pp in even if pp > 1 or vpp == 1])
+    degrees = _open(question, "pp", [pp for pp in even if pp > 1 or vpp == 1])
+    awkward = layers > DEEP and layers % UNEVEN_DEGREES[0] and vpp == 1
+    if question.pp is not None or not awkward or "pp" not in question.stack.degrees or question.architecture.encoder:
+        return degrees
+    return sorted({*degrees, *(pp for pp in UNEVEN_DEGREES if layers // pp > 1)})
 
 
 def context_degrees(question: Question) -> list[int]:
