@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from service.engine.allocator import slack_bounds
+from service.engine.hardware import Gpu
 from service.engine.layout import Layout
 from service.engine.residuals import POOLED, RESIDUALS
 from service.engine.run import Run
@@ -22,7 +23,7 @@ class Interval(NamedTuple):
     high: int
 
 
-def intervals(values: dict[str, int], memory_bytes: int, layout: Layout, run: Run, stack: Stack) -> dict[str, Interval]:
+def intervals(values: dict[str, int], layout: Layout, run: Run, stack: Stack, gpu: Gpu) -> dict[str, Interval]:
     """The interval of every level, given the predicted bytes of each.
 
     A level with fewer than ten measured cases of the stack takes the level below, widened by the bounds of the named
@@ -40,9 +41,9 @@ def intervals(values: dict[str, int], memory_bytes: int, layout: Layout, run: Ru
             if level == "reserved":
                 least, most = slack_bounds(values["allocated"], values["reserved"], layout, run, stack)
             else:
-                least, most = beside_torch_bounds(layout, run, stack)
+                least, most = beside_torch_bounds(layout, run, stack, gpu)
             found[level] = Interval(below.low + least, below.high + most)
-    most_shown = max(memory_bytes, values["device"])
+    most_shown = max(gpu.memory_bytes, values["device"])
     found["device"] = Interval(found["device"].low, min(found["device"].high, most_shown))
     return {level: _around(bounds, values[level]) for level, bounds in found.items()}
 

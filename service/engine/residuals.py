@@ -20,9 +20,9 @@ class Residual(NamedTuple):
 RESIDUALS: dict[str, dict[str, Residual]] = {
     "reference": {},
     "huggingface": {
-        "allocated": Residual(644, 1485, 94, 5),
-        "reserved": Residual(970, 1299, 21, 4),
-        "device": Residual(925, 1385, 60, 2),
+        "allocated": Residual(932, 1150, 94, 5),
+        "reserved": Residual(955, 1124, 21, 4),
+        "device": Residual(892, 1218, 60, 2),
     },
     "torchtitan": {
         "reserved": Residual(781, 1073, 45, 2),
@@ -32,14 +32,14 @@ RESIDUALS: dict[str, dict[str, Residual]] = {
         "reserved": Residual(952, 1398, 14, 2),
     },
     "deepspeed": {
-        "reserved": Residual(391, 1030, 12, 2),
-        "device": Residual(970, 1293, 54, 3),
+        "reserved": Residual(443, 1030, 12, 2),
+        "device": Residual(966, 1165, 54, 3),
     },
 }
 
 #: over all stacks, for those with few cases
 POOLED: dict[str, Residual] = {
-    "allocated": Residual(658, 1416, 159, 9),
-    "reserved": Residual(801, 1252, 92, 8),
-    "device": Residual(970, 1510, 115, 5),
+    "allocated": Residual(935, 1070, 159, 9),
+    "reserved": Residual(885, 1105, 92, 8),
+    "device": Residual(942, 1206, 115, 5),
 }

@@ -24,6 +24,8 @@ from service.engine.timeline import Timeline
 LAZY_CONTEXT = Quantity(300 * MIB, 450 * MIB, 700 * MIB, "pytorch PR 86509; unsloth-zoo PR 1053")
 #: Before CUDA 11.7 every kernel was loaded at start: 1113 to 1343 MiB on V100, 1573 MiB on A100. Megatron-DeepSpeed
 #: code is of that time.
+PRE_AMPERE = ("6", "7")
+PRE_AMPERE_CONTEXT = Quantity(300 * MIB, 1100 * MIB, 1400 * MIB, "transformers performance docs of 2022 on V100")
 EAGER_CONTEXT = Quantity(1100 * MIB, 1300 * MIB, 1600 * MIB, "BigScience 1.3B and 104B notes, tr11 chronicles")
 #: nccl issue 964: 544 MB for a communicator of two GPUs, 688 MB for more, on four A100 with NVLink; nccl issue 1685:
 #: 1.06 GB on eight H100; fms-acceleration tables: about 1.4 GiB more on several A100 than on one.
@@ -60,9 +62,15 @@ def communicators(layout: Layout, run: Run) -> Int:
     return size
 
 
-def context(stack: Stack, run: Run) -> Quantity:
-    """The context of one process: lazy loading of kernels, except for code that is older than it."""
-    return EAGER_CONTEXT if stack.name == "deepspeed" and run.vocab_multiple is not None else LAZY_CONTEXT
+def context(stack: Stack, run: Run, gpu: Gpu) -> Quantity:
+    """The context of one process: kernels are loaded when they are needed, except by code that is older than that
+    (Megatron without Transformer Engine, Megatron-DeepSpeed) and on GPUs whose measurements are."""
+    if stack.name == "deepspeed" and run.vocab_multiple is not None:
+        return EAGER_CONTEXT
+    if stack.name == "megatron" and "te" not in run.kernels:
+        return EAGER_CONTEXT
+    old = gpu.compute_capability is not None and gpu.compute_capability.split(".")[0] in PRE_AMPERE
+    return PRE_AMPERE_CONTEXT if old else LAZY_CONTEXT
 
 
 def runtime(
@@ -72,7 +80,7 @@ def runtime(
 
     Without `line` (a search asks only what the run needs) `slack` is the firm part alone.
     """
-    base = context(stack, run).value
+    base = context(stack, run, gpu).value
     groups = communicators(layout, run)
     firm = firm_slack(allocated, layout, run)
     if line is None:
@@ -82,9 +90,9 @@ def runtime(
     return Runtime(base, groups, cached, firm)
 
 
-def beside_torch_bounds(layout: Layout, run: Run, stack: Stack) -> tuple[int, int]:
+def beside_torch_bounds(layout: Layout, run: Run, stack: Stack, gpu: Gpu) -> tuple[int, int]:
     """Least and most that context and communicators take, in bytes, for one layout of plain degrees."""
-    base, count = context(stack, run), int(communicator_count(layout))
+    base, count = context(stack, run, gpu), int(communicator_count(layout))
     low, high = base.low, base.high
     if count:
         low += FIRST_COMMUNICATOR.low + (count - 1) * NEXT_COMMUNICATOR.low

@@ -241,7 +241,7 @@ def size(
         stage=stage,
         intervals=intervals(
             {"allocated": peak.allocated_bytes, "reserved": peak.reserved_bytes, "device": peak.device_bytes},
-            gpu.memory_bytes, layout, run, stack,
+            layout, run, stack, gpu,
         ),
     )  # fmt: skip
 

@@ -169,6 +169,8 @@ def recipe(stack: Stack, asked: RecipeRequest, *, sharded: bool) -> Recipe:
 def _gradients(stack: Stack, made: Recipe, asked: str) -> tuple[str, ...]:
     """Gradient buffers when their dtype is asked for. DeepSpeed's bf16 optimizer accumulates in fp32 beside the 16-bit
     gradients (runtime/bf16_optimizer.py); Megatron's fp16 optimizer copies to fp32 (optimizer/optimizer.py)."""
+    if stack.name == "megatron" and made.gradients == (asked, "fp32"):
+        return made.gradients
     two_buffers = stack.name == "deepspeed" and made.master is not None and asked != made.compute
     return (made.compute, asked) if two_buffers else (asked,)
 

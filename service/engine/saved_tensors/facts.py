@@ -57,11 +57,13 @@ def _wide_adapters(prepared: Prepared) -> bool:
 
 
 def _weights(prepared: Prepared) -> str:
-    """dtype in which modules see their weights: gathered ones come in the compute dtype, a frozen base as well."""
-    recipe = prepared.recipe
-    if recipe.frozen_base or (recipe.casts and prepared.layout.shard == "parameters"):
-        return recipe.compute
-    return recipe.weights
+    """dtype in which modules see their weights: gathered ones come in the compute dtype, a frozen base as it is stored
+    (4-bit weights dequantise to the compute dtype)."""
+    recipe, gathered = prepared.recipe, prepared.layout.shard == "parameters"
+    if recipe.frozen_base:
+        whole = recipe.base_weights in ("fp32", "bf16", "fp16") and not gathered
+        return recipe.base_weights if whole else recipe.compute
+    return recipe.compute if recipe.casts and gathered else recipe.weights
 
 
 def gradients_of(prepared: Prepared) -> str:

@@ -20,14 +20,16 @@ REDUCE_BUCKET = 500_000_000
 
 
 def buckets(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
-    """The buffer from which gradients are reduced."""
+    """The buffer from which gradients are reduced: while backward runs, or, under a pipeline, once after it
+    (runtime/pipe/engine.py _exec_reduce_grads)."""
     if prepared.layout.shard == "none":
         return
-    size = minimum(REDUCE_BUCKET, maximum(local_parameters(prepared, stage), 1))
+    whole = local_parameters(prepared, stage) * prepared.layout.shard_ranks(prepared.layout.shard)
+    size = minimum(REDUCE_BUCKET, maximum(whole, 1))
     dims = (Dim("bucket", size),)
     row = working("reduce bucket", "zero", dims, prepared.recipe.compute, "gradients are reduced from it", BUCKET)
-    alive = during("layer_backward_first", "layer_backward_last", "backward_end")
-    yield bundle("reduce bucket", (row,), alive)
+    one_stage = where(prepared.layout.pp > 1, 0, 1)
+    yield bundle("reduce bucket", (row,), (0, 0, 0, one_stage, one_stage, 1, 0))
 
 
 def step_gradients(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:

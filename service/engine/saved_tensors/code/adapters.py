@@ -100,3 +100,39 @@ def fused(m: Model, x: Tensor, name: str, out: Extent, label: str) -> Tensor:
 
     result.node = tape.node("fused LoRA", (x, first, second), slots, backward)
     return result
+
+
+def fuses_mlp(m: Model) -> bool:
+    """Whether Unsloth's LoRA_MLP runs: all three linears carry adapters, and the activation is a kernel too."""
+    return m.facts.frozen and {"lora", "swiglu"} <= m.facts.kernels and m.facts.targets >= MLP_TARGETS
+
+
+MLP_TARGETS = frozenset({"gate_proj", "up_proj", "down_proj"})
+
+
+def fused_mlp(m: Model, x: Tensor, width: Extent) -> Tensor:
+    """LoRA_MLP: one function that keeps its input, gate and up; backward builds the product again and writes the three
+    gradients over the buffers that it has."""
+    tape, shape, dtype = x.tape, x.shape, x.dtype
+    wide = (*shape[:-1], width)
+    pairs = [
+        matrices(m, x, "gate_proj", width),
+        matrices(m, x, "up_proj", width),
+        matrices(m, Tensor(tape, None, wide, (), dtype), "down_proj", shape[-1]),
+    ]
+    low = [matrix for pair in pairs for matrix in pair]
+    gate, up = tape.new(wide, dtype, "gate"), tape.new(wide, dtype, "up")
+    slots = [tape.save(x, "mm"), tape.save(gate, "mul"), tape.save(up, "mul")]
+    del gate, up
+    product = tape.new(wide, dtype, "down projection input")
+    out = tape.new(shape, dtype, "mlp output")
+    del product
+
+    def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+        inner = tape.new(wide, dtype, "gradient of the down projection input")
+        gradient = tape.new(shape, dtype, "gradient of the input")
+        del inner
+        return [gradient, *(tape.new(matrix.shape, matrix.dtype, "weight gradient") for matrix in low)]
+
+    out.node = tape.node("fused LoRA MLP", (x, *low), slots, backward)
+    return out

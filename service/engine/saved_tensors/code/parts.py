@@ -7,6 +7,7 @@ from typing import Literal
 from service.engine.autograd import attention as sdpa
 from service.engine.autograd import ops
 from service.engine.autograd.storage import Extent, Tensor
+from service.engine.saved_tensors.code import adapters
 from service.engine.saved_tensors.code.model import Model
 
 
@@ -295,6 +296,8 @@ def gated_mlp(m: Model, x: Tensor, name: str = "mlp", width: str = "f", *, bias:
     biased = m.architecture.mlp_bias if bias is None else bias
     with m.tape.part("mlp", region="mlp"):
         out = m.tape.extent(width)
+        if adapters.fuses_mlp(m):
+            return adapters.fused_mlp(m, x, out)
         gate = activated(m, m.linear(x, f"{name}.gate_proj", out, bias=biased, label="gate"), activation_name(m))
         up = m.linear(x, f"{name}.up_proj", out, bias=biased, label="up")
         both = ops.mul(gate, up, "down projection input")
