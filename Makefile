@@ -57,6 +57,10 @@ format: $(DEV) ## rewrite the sources as ruff likes them
 	$(BIN)/ruff check --fix --exit-zero $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
+.PHONY: calibrate
+calibrate: $(DEV) ## rebuild the intervals from the packaged measured runs
+	$(BIN)/python -m service.accuracy.calibration
+
 .PHONY: bench
 bench: $(DEV) ## benchmarks: speed as ratios inside one run
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider -o python_files='bench_*.py' -s

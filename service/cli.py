@@ -134,6 +134,19 @@ def _start(run: Callable[[], Any]) -> Any:
         raise click.ClickException(str(refused)) from refused
 
 
+@cli.command(short_help="Judge the engine by measured runs.")
+@click.option("--source", help="Only this source family.")
+@click.option("--worst", type=click.IntRange(min=0), default=0, help="Also list this many cases furthest off.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def accuracy(source: str | None, worst: int, as_json: bool) -> None:
+    """Judge the engine by the measured runs that are packaged with it: errors, verdicts, intervals."""
+    from service.accuracy import command
+
+    if source is not None and source not in command.sources():
+        raise click.BadParameter(f"{source!r} is none of {', '.join(command.sources())}.", param_hint="--source")
+    click.echo(command.as_json(source) if as_json else command.report(source, worst))
+
+
 @cli.command(short_help="Serve API, documentation and pages.")
 def serve() -> None:
     """Migrate, load the catalogue, and serve API, documentation and pages.
