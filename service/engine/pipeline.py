@@ -52,9 +52,9 @@ def chunk_bounds(architecture: Architecture, layout: Layout, stage: Int, chunk: 
 def _layers_before(architecture: Architecture, layout: Layout, virtual_stage: Int) -> Int:
     """The sums of `near_even`, for arrays of layouts too."""
     chunks = layout.pp * layout.vpp
+    each: Int = architecture.layers // chunks
     rest: Int = architecture.layers % chunks
-    before: Int = virtual_stage * (architecture.layers // chunks) + minimum(virtual_stage, rest)
-    return before
+    return virtual_stage * each + minimum(virtual_stage, rest)
 
 
 def layers_of(architecture: Architecture, layout: Layout, kind: LayerKind, stage: Int, chunk: int) -> Int:

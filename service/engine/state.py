@@ -112,7 +112,9 @@ def _adapters(counts: Iterable[adapters.Adapter], recipe: Recipe) -> tuple[Holdi
 def split(count: int, holding: Holding, layout: Layout, kv_heads: int, padded: Int) -> Int:
     """`count` (elements or bytes of the whole holding) on one model-parallel rank."""
     if holding.vocabulary:
-        return count * padded // holding.vocabulary // layout.tp
+        # row by row, so that bytes × rows stay within 64 bits; the sum is count · padded / vocabulary, rounded down
+        each, rest = divmod(count, holding.vocabulary)
+        return (each * padded + rest * padded // holding.vocabulary) // layout.tp
     return ceil_div(count, layout.divisor(holding.shards, kv_heads))
 
 

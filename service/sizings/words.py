@@ -66,7 +66,8 @@ def verdict(made: Plan, sizing: Sizing, missing: Shortfall | None) -> dict[str, 
     text = f"{gpu_count(made)}: {where}"
     if missing is not None:
         term = NAMES[missing.term]
-        text += f"; {missing.gpus} are not enough: {gib(missing.missing_bytes)} GiB too much, most of it {term}"
+        fewer = "1 is" if missing.gpus == 1 else f"{missing.gpus} are"
+        text += f"; {fewer} not enough: {gib(missing.missing_bytes)} GiB too much, most of it {term}"
     return {"code": "tight" if high > usable else "fits", "text": text}
 
 
@@ -74,15 +75,17 @@ def why(chosen: Answered, made: Plan, sizing: Sizing, smallest: int, missing: Sh
     """Why this count and this layout."""
     instead = made != chosen.plan and chosen.laid_out
     this_layout = [f"It changes least of what was asked: {difference(chosen.plan, made)}."] if instead else []
-    return [*_why_this_count(chosen, made, sizing, smallest, missing), *(this_layout or _why_this_layout(made))]
+    return [*_why_this_count(chosen, made, sizing, smallest, missing), *(this_layout or _why_this_layout(chosen, made))]
 
 
 def _why_this_count(
     chosen: Answered, made: Plan, sizing: Sizing, smallest: int, missing: Shortfall | None
 ) -> Iterator[str]:
     held = f"{gib(sizing.needed_bytes)} of {gib(sizing.usable_bytes)} GiB usable per GPU"
-    if made.gpus == smallest:
-        yield f"{_gpus(smallest)} the fewest that hold the run: {held}."
+    if made.gpus == smallest == 1:
+        yield f"One GPU holds the run: {held}."
+    elif made.gpus == smallest:
+        yield f"{smallest} GPUs are the fewest that hold the run: {held}."
     elif made.gpus > smallest:
         yield f"{made.gpus} GPUs hold the run with {held}; {smallest} would be enough."
     else:
@@ -94,20 +97,18 @@ def _why_this_count(
     if chosen.laid_out:
         yield f"As asked ({layout_words(missing.plan)}) {each}."
     else:
-        yield f"{missing.gpus} do not: even with {layout_words(missing.plan)} {each}."
+        fewer = "One GPU does" if missing.gpus == 1 else f"{missing.gpus} do"
+        yield f"{fewer} not: even with {layout_words(missing.plan)} {each}."
 
 
-def _why_this_layout(made: Plan) -> Iterator[str]:
+def _why_this_layout(chosen: Answered, made: Plan) -> Iterator[str]:
     timed = of_plan(made)
     if timed is None:
         yield "Of the layouts that fit, this one recomputes least and then leaves most room."
     else:
         rate = f"{float(timed.tokens[0] / timed.step_s[0]):,.0f} tokens/s"
-        yield f"Of the layouts that fit, this one takes least time: about {rate}, {float(timed.mfu[0]):.0%} MFU."
-
-
-def _gpus(count: int) -> str:
-    return "1 GPU is" if count == 1 else f"{count} GPUs are"
+        best = "costs least of all counts" if chosen.goal == "cost" else "takes least time"
+        yield f"Of the layouts that fit, this one {best}: about {rate}, {float(timed.mfu[0]):.0%} MFU."
 
 
 def confidence(sizing: Sizing) -> tuple[str, str]:

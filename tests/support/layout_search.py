@@ -108,7 +108,8 @@ def layouts(question: Question, gpus: int) -> Iterator[Plan]:
                     question, tp=tp, pp=pp, cp=cp, ep=ep, etp=etp, dp=dp, vpp=vpp, shard=shard, recompute=recompute,
                     micro_batch=micro_batch,
                 )  # fmt: skip
-                if not any(refusals(question, made.layout)):
+                rounds = vpp == 1 or question.stack.name != "megatron" or int(made.run.micro_batches) % pp == 0
+                if rounds and not any(refusals(question, made.layout)):
                     yield made
 
 

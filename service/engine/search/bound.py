@@ -16,7 +16,7 @@ from service.engine.layout import Layout
 from service.engine.ledger import total_bytes
 from service.engine.question import Question, micro_batches
 from service.engine.saved_tensors import layer
-from service.engine.search.evaluate import prepare
+from service.engine.search.evaluate import beyond_64_bits, prepare
 from service.engine.search.space import Variants
 from service.engine.search.table import WHOLE, Column, Table
 from service.engine.size import usable_bytes
@@ -29,7 +29,7 @@ def least_bytes(question: Question, base: Table, variants: Variants) -> Column:
     """Bytes that the fullest GPU of each variant holds at the very least; `base` are the layouts they came from."""
     layouts, of = variants
     least = np.zeros(len(layouts), dtype=np.int64)
-    if not _bounded(question):
+    if not _bounded(question) or beyond_64_bits(question, layouts):
         return least
     hybrid = layouts.shard_degree != WHOLE
     for level in np.unique(layouts.shard):

@@ -24,16 +24,38 @@ from service.engine.stacks import recipe
 from service.engine.stage import Prepared, view
 from service.engine.timeline import timeline
 
+#: More bytes than any device has, and less than 64 bits hold.
+ENDLESS = 1 << 62
 #: Rows × stages up to which all stages are evaluated in one pass.
 TOGETHER = 4096
 
 
 def needed_bytes(question: Question, layouts: Table) -> Column:
     """What the fullest GPU of every layout cannot do without, in bytes: equal to the single sizing's `needed_bytes`."""
+    if beyond_64_bits(question, layouts):
+        return np.full(len(layouts), ENDLESS, dtype=np.int64)
     result = np.zeros(len(layouts), dtype=np.int64)
     for rows in groups(layouts):
         result[rows] = _needed(question, layouts.take(rows))
     return result
+
+
+def beyond_64_bits(question: Question, layouts: Table) -> bool:
+    """Whether saved tensors could leave 64 bits before any degree divides them: then they fit nowhere either.
+
+    Bounds every product that the formulas form: tokens × (logits, or everything a layer keeps) × layers × micro-batches
+    in flight, and the scores of unfused attention.
+    """
+    if not len(layouts):
+        return False
+    architecture, sequence = question.architecture, question.run.sequence_length
+    tokens = int(layouts.micro_batch.max()) * sequence
+    moe = architecture.moe
+    width = architecture.hidden_size + architecture.query_width + (architecture.ffn_size or 0)
+    width += moe.top_k * (moe.ffn_size + architecture.hidden_size) + moe.experts + moe.shared_width if moe else 0
+    kept = 64 * width * architecture.layers + 32 * architecture.vocab_size
+    kept += 16 * architecture.heads * sequence * architecture.layers if question.run.attention == "eager" else 0
+    return tokens * kept * 2 * int(layouts.pp.max()) > ENDLESS
 
 
 def groups(layouts: Table) -> Iterator[Column]:

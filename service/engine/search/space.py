@@ -14,7 +14,7 @@ import numpy as np
 
 from service.engine.hardware import Gpu
 from service.engine.layout import SHARD_LEVEL, Layout
-from service.engine.question import Question, refusals
+from service.engine.question import Question, micro_batches, refusals
 from service.engine.run import Recompute
 from service.engine.search.table import WHOLE, Column, Mask, Table, product, stacked
 
@@ -203,5 +203,8 @@ def _interleaved(question: Question, every: Variants) -> Variants:
     degrees, places = np.unique(every.layouts.pp, return_inverse=True)
     chunks = np.asarray([interleaving(question, int(pp)) for pp in degrees], dtype=np.int64)[places]
     several = chunks > 1
+    if question.stack.name == "megatron":  # its interleaved schedule runs micro-batches in whole rounds of pp
+        count = micro_batches(question, every.layouts.dp, every.layouts.pp, every.layouts.micro_batch)
+        several &= count % every.layouts.pp == 0
     more = replace(every.layouts, vpp=chunks).take(several)
     return Variants(stacked([every.layouts, more]), np.concatenate([every.of, every.of[several]]))
