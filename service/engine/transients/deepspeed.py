@@ -17,6 +17,8 @@ STEP = "DeepSpeed runtime/zero/stage_1_and_2.py, runtime/fp16: single_partition_
 PIPELINE = "DeepSpeed runtime/pipe/engine.py: pipe_buffers['outputs'], one per micro-batch in flight"
 #: DeepSpeed's default bucket of the reduction, in elements
 REDUCE_BUCKET = 500_000_000
+#: parameters that ZeRO-3 updates at once (config default sub_group_size)
+SUB_GROUP = 1_000_000_000
 
 
 def buckets(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
@@ -35,8 +37,8 @@ def buckets(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
 def step_gradients(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
     """fp32 gradients of the local shard, which the step makes from the 16-bit ones.
 
-    The partitioned optimizers were seen to keep them from step to step (BigScience logs and tables); without
-    partitioning they are there during the step only.
+    Megatron-DeepSpeed's partitioned optimizer was seen to keep them from step to step (BigScience logs and tables);
+    otherwise they are there during the step only, under ZeRO-3 one sub-group at a time.
     """
     recipe, layout = prepared.recipe, prepared.layout
     if recipe.master is None or recipe.gradients[-1] == "fp32" or "optimizer" in prepared.run.offload:
@@ -52,9 +54,12 @@ def step_gradients(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
         pieces.append((tied, where(stage.first, 0, where(stage.last, 1, 0))))
     for state, copies in pieces:
         size = size + total_bytes(state.of("master_weights")) * copies // BYTES_OF[recipe.master]
+    kept = prepared.run.vocab_multiple is not None and layout.shard != "none"
+    if layout.shard == "parameters":
+        size = minimum(size, SUB_GROUP)
     shard = (Dim("P", size, ("tp", "pp", "dp·cp")),)
     row = working("fp32 gradients of the step", "zero", shard, "fp32", "the update is computed in fp32", STEP)
-    yield bundle("step gradients", (row,), during("optimizer_step") if layout.shard == "none" else ALWAYS)
+    yield bundle("step gradients", (row,), ALWAYS if kept else during("optimizer_step"))
 
 
 def pipeline_outputs(prepared: Prepared, stage: StageView) -> Iterator[Bundle]:
