@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import sqrt
 from pathlib import Path
-from typing import NamedTuple
 
 from service.accuracy.cases import LEVELS, packaged, trusted
-from service.accuracy.prediction import Prediction, predictions
+from service.accuracy.prediction import Prediction, level_bytes, predictions
 from service.accuracy.score import quantile
 from service.engine import residuals
+from service.engine.intervals import Interval, intervals
+from service.engine.quantities import Residual
 from service.engine.stacks import STACKS
 
 MODULE = Path(residuals.__file__)
@@ -27,6 +28,7 @@ ENOUGH = 10
 #: no interval is narrower than this, in thousandths
 NARROWEST = 30
 POOLED = "every stack"
+NAMES: tuple[str, ...] = LEVELS
 
 HEADER = '''"""Measured over predicted, in thousandths, per stack and level of memory: the bounds of an 80 % interval.
 
@@ -35,28 +37,9 @@ Made by service/accuracy/calibration.py from service/accuracy/data; do not edit.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Residual(NamedTuple):
-    """Bounds in thousandths of the prediction, and the cases and sources that they come from."""
-
-    low: int
-    high: int
-    cases: int
-    sources: int
-
+from service.engine.quantities import Residual
 
 '''
-
-
-class Bounds(NamedTuple):
-    """Low and high in thousandths, with how many cases and sources they rest on."""
-
-    low: int
-    high: int
-    cases: int
-    sources: int
 
 
 def groups(found: Iterable[Prediction]) -> dict[tuple[str, str], list[Prediction]]:
@@ -69,7 +52,7 @@ def groups(found: Iterable[Prediction]) -> dict[tuple[str, str], list[Prediction
     return dict(made)
 
 
-def bounds(found: Sequence[Prediction]) -> Bounds:
+def bounds(found: Sequence[Prediction]) -> Residual:
     """The middle 80 % of measured over predicted, widened by 1 + 2/√n and never under ±3 %."""
     count: defaultdict[str, int] = defaultdict(int)
     for one in found:
@@ -78,12 +61,12 @@ def bounds(found: Sequence[Prediction]) -> Bounds:
     widen = 1 + 2 / sqrt(len(ratios))
     low = 1 + (min(quantile(ratios, TAIL), 1) - 1) * widen
     high = 1 + (max(quantile(ratios, 1 - TAIL), 1) - 1) * widen
-    return Bounds(
+    return Residual(
         min(round(low * 1000), 1000 - NARROWEST), max(round(high * 1000), 1000 + NARROWEST), len(found), len(count)
     )  # fmt: skip
 
 
-def table(found: Iterable[Prediction]) -> dict[tuple[str, str], Bounds]:
+def table(found: Iterable[Prediction]) -> dict[tuple[str, str], Residual]:
     """Bounds of every stack and level with enough cases, and of the pool."""
     return {
         key: bounds(members)
@@ -92,12 +75,39 @@ def table(found: Iterable[Prediction]) -> dict[tuple[str, str], Bounds]:
     }
 
 
-def left_out(found: Sequence[Prediction], source: str) -> dict[tuple[str, str], Bounds]:
+def left_out(found: Sequence[Prediction], source: str) -> dict[tuple[str, str], Residual]:
     """The table without the residuals of one source."""
     return table(one for one in found if one.case.source != source)
 
 
-def module_text(made: dict[tuple[str, str], Bounds]) -> str:
+def coverage(found: Sequence[Prediction]) -> dict[str, float]:
+    """Weighted share of measured values inside intervals that were made without their own source, by level."""
+    inside: defaultdict[str, float] = defaultdict(float)
+    total: defaultdict[str, float] = defaultdict(float)
+    for source in sorted({one.case.source for one in found}):
+        made = left_out(found, source)
+        by_stack = {stack: {x: made[stack, x] for x in NAMES if (stack, x) in made} for stack in STACKS}
+        pooled = {level: made[POOLED, level] for level in NAMES if (POOLED, level) in made}
+        for one in found:
+            if one.case.source == source and one.stage is not None and one.case.bytes:
+                span = span_of(one, by_stack, pooled)
+                total[one.case.kind] += one.case.weight
+                inside[one.case.kind] += one.case.weight * (span.low <= one.case.bytes <= span.high)
+    return {level: inside[level] / total[level] for level in LEVELS if total[level]}
+
+
+def span_of(
+    one: Prediction, by_stack: dict[str, dict[str, Residual]], pooled: dict[str, Residual]
+) -> Interval:  # fmt: skip
+    """The interval of a prediction's level with other residuals than the engine's own."""
+    sizing, stage = one.sizing, one.stage
+    assert sizing is not None and stage is not None
+    values = {level: level_bytes(stage, level) for level in NAMES}
+    made = intervals(values, sizing.layout, sizing.run, sizing.stack, sizing.gpu, residuals=by_stack, pooled=pooled)
+    return made[one.case.kind]
+
+
+def module_text(made: dict[tuple[str, str], Residual]) -> str:
     """The Python module that the engine imports."""
     lines = [HEADER + "RESIDUALS: dict[str, dict[str, Residual]] = {"]
     for stack in STACKS:
@@ -110,9 +120,11 @@ def module_text(made: dict[tuple[str, str], Bounds]) -> str:
 
 def main() -> None:
     """Write the module."""
-    made = table(predictions(trusted(packaged())))
+    found = list(predictions(trusted(packaged())))
+    made = table(found)
     MODULE.write_text(module_text(made), encoding="utf-8")
-    print(f"{MODULE}: {len(made)} intervals")
+    shares = ", ".join(f"{level} {share:.0%}" for level, share in coverage(found).items())
+    print(f"{MODULE}: {len(made)} intervals; without a source's own residuals they hold {shares}")
 
 
 if __name__ == "__main__":

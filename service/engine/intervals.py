@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from service.engine.allocator import slack_bounds
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout
+from service.engine.quantities import Residual
 from service.engine.residuals import POOLED, RESIDUALS
 from service.engine.run import Run
 from service.engine.runtime import beside_torch_bounds
@@ -23,7 +25,13 @@ class Interval(NamedTuple):
     high: int
 
 
-def intervals(values: dict[str, int], layout: Layout, run: Run, stack: Stack, gpu: Gpu) -> dict[str, Interval]:
+Table = Mapping[str, Mapping[str, Residual]]
+
+
+def intervals(
+    values: dict[str, int], layout: Layout, run: Run, stack: Stack, gpu: Gpu, *, residuals: Table = RESIDUALS,
+    pooled: Mapping[str, Residual] = POOLED,
+) -> dict[str, Interval]:  # fmt: skip
     """The interval of every level, given the predicted bytes of each.
 
     A level with fewer than ten measured cases of the stack takes the level below, widened by the bounds of the named
@@ -31,9 +39,9 @@ def intervals(values: dict[str, int], layout: Layout, run: Run, stack: Stack, gp
     """
     found: dict[str, Interval] = {}
     for index, level in enumerate(LEVELS):
-        residual = RESIDUALS[stack.name].get(level)
+        residual = residuals[stack.name].get(level)
         if residual is not None or index == 0:
-            low, high = (residual or POOLED[level])[:2]
+            low, high = (residual or pooled[level])[:2]
             value = values[level]
             found[level] = Interval(value * low // THOUSAND, value * high // THOUSAND)
         else:

@@ -15,3 +15,12 @@ class Quantity(NamedTuple):
     value: int
     high: int
     source: str
+
+
+class Residual(NamedTuple):
+    """Bounds of measured over predicted in thousandths, and the cases and sources that they come from."""
+
+    low: int
+    high: int
+    cases: int
+    sources: int

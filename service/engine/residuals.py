@@ -5,17 +5,7 @@ Made by service/accuracy/calibration.py from service/accuracy/data; do not edit.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-
-class Residual(NamedTuple):
-    """Bounds in thousandths of the prediction, and the cases and sources that they come from."""
-
-    low: int
-    high: int
-    cases: int
-    sources: int
-
+from service.engine.quantities import Residual
 
 RESIDUALS: dict[str, dict[str, Residual]] = {
     "reference": {},
