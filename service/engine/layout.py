@@ -34,6 +34,13 @@ class Layout:
     shard: Shard = "none"
     shard_degree: Int | None = None
     stage_layers: tuple[int, ...] | None = None
+    #: embedding and head are split over all pipeline stages (vocabulary-parallel pipelines, arXiv:2411.05288)
+    vocabulary_over_pipeline: bool = False
+
+    @property
+    def vocabulary_ranks(self) -> Int:
+        """Ranks that share one copy of the vocabulary tables."""
+        return self.tp * self.pp if self.vocabulary_over_pipeline else self.tp
 
     @property
     def gpus(self) -> Int:

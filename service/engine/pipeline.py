@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from service.engine.architecture import Architecture, LayerKind
-from service.engine.elementwise import Int, at, maximum, minimum, where
+from service.engine.elementwise import Int, at, ceil_div, maximum, minimum, where
 from service.engine.layout import Layout
 from service.engine.run import Run
 
@@ -28,7 +28,7 @@ def _running_count(kind: LayerKind, layers: int) -> tuple[int, ...]:
 
 
 def near_even(layers: int, chunks: int) -> tuple[int, ...]:
-    """Layers of every chunk when they are dealt out as evenly as can be, the earlier chunks taking what is left over."""
+    """Layers of every chunk when they are dealt out as evenly as can be: earlier chunks take what is left over."""
     base, rest = divmod(layers, chunks)
     return tuple(base + (chunk < rest) for chunk in range(chunks))
 
@@ -80,12 +80,15 @@ def in_flight(layout: Layout, run: Run, stage: Int, chunk: int) -> Int:
 
 
 def _whole_stage(layout: Layout, run: Run, stage: Int, chunk: int) -> Int:
-    """One chunk a stage: as many as stages follow, itself included; vocabulary-parallel schedules hold more."""
+    """One chunk a stage: as many as stages follow, itself included; vocabulary-parallel schedules hold more
+    (arXiv:2411.05288, sections 4 and 5)."""
     held = minimum(layout.pp - stage, run.micro_batches)
     if run.pipeline_schedule == "vocab-parallel-1":
         return minimum(held + 2, run.micro_batches)
     if run.pipeline_schedule == "vocab-parallel-2":
         return minimum(held + 1, run.micro_batches)
+    if run.pipeline_schedule == "vocab-parallel-interlaced":
+        return minimum(ceil_div(held * 3, 2), run.micro_batches)
     return held
 
 

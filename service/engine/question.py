@@ -144,6 +144,7 @@ def lay_out(
         shard=shard,
         shard_degree=shard_degree,
         stage_layers=question.stage_layers,
+        vocabulary_over_pipeline=pipelined and question.run.pipeline_schedule.startswith("vocab-parallel"),
     )
     reshard = question.run.reshard_after_forward
     run = replace(

@@ -132,6 +132,8 @@ def view(prepared: Prepared, stage: Int) -> StageView:
         here = [pipeline.layers_of(architecture, layout, kind, stage, chunk) for chunk in chunks]
         layers.append(sum(here))
         held.append(sum(count * copies for count, copies in zip(here, in_flight, strict=True)))
+    if layout.vocabulary_over_pipeline:
+        return StageView(stage, tuple(layers), tuple(held), stage >= 0, stage >= 0)
     return StageView(stage, tuple(layers), tuple(held), stage == 0, stage == layout.pp - 1)
 
 

@@ -114,7 +114,7 @@ def split(count: int, holding: Holding, layout: Layout, kv_heads: int, padded: I
     if holding.vocabulary:
         # row by row, so that bytes × rows stay within 64 bits; the sum is count · padded / vocabulary, rounded down
         each, rest = divmod(count, holding.vocabulary)
-        return (each * padded + rest * padded // holding.vocabulary) // layout.tp
+        return (each * padded + rest * padded // holding.vocabulary) // layout.vocabulary_ranks
     return ceil_div(count, layout.divisor(holding.shards, kv_heads))
 
 

@@ -116,7 +116,7 @@ class Scope:
         self.query = Dim("A", heads * architecture.head_dim, tp)
         self.kv = Dim("K", kv_heads * architecture.head_dim, tp)
         self.value = Dim("A", heads * (architecture.value_width // architecture.heads), tp)
-        self.vocab = Dim("V", padded_vocab(architecture, run, layout) // layout.tp, tp)
+        self.vocab = Dim("V", padded_vocab(architecture, run, layout) // layout.vocabulary_ranks, tp)
 
     def ffn(self, kind: LayerKind) -> Dim:
         """Width of the dense MLP of this kind of layer."""
