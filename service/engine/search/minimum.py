@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,11 +14,13 @@ from service.engine.search import space
 from service.engine.search.bound import least_bytes, least_gpus
 from service.engine.search.evaluate import needed_bytes
 from service.engine.search.space import Variants
-from service.engine.search.table import Column, Mask, Table
+from service.engine.search.table import Column, Mask, Table, stacked
 from service.engine.size import usable_bytes
 
 #: Counts are tried this many times as large as the last that did not fit.
 RUNG = 2
+#: Counts between two bounds that are sized in one go.
+MOST_BETWEEN = 5
 
 
 class Grid(NamedTuple):
@@ -57,7 +60,7 @@ def minimum(question: Question) -> int | None:
     """The smallest count that fits, of `space.counts`; None when none does.
 
     As dp grows memory only falls, so a variant fits somewhere up to a count exactly if it fits on the largest count up
-    to there that its family can use. Rungs double until something fits; the gap is then halved.
+    to there that its family can use. Rungs double until something fits; the gap is then narrowed.
     """
     search = _Search(question)
     gpus = search.grid.gpus
@@ -65,7 +68,7 @@ def minimum(question: Question) -> int | None:
     while below < len(gpus) - 1:
         next_rung = int(gpus[below]) * RUNG if below >= 0 else int(gpus[0])
         place = max(int(np.searchsorted(gpus, next_rung, side="right")) - 1, below + 1)
-        hits = search.fitting(np.arange(len(search.every.of)), below, place)
+        hits = search.fitting(np.arange(len(search.every.of)), below, [place])[0]
         if len(hits):
             return int(gpus[search.narrowed(hits, below, place)])
         below = place
@@ -76,31 +79,57 @@ class _Search:
     """All variants of all families, and which of them fit on which counts."""
 
     def __init__(self, question: Question) -> None:
+        if question.micro_batch is None and question.global_batch is None:
+            # the same number of smaller micro-batches never needs more
+            question = replace(question, micro_batch=space.MICRO_BATCHES[0])
         self.question = question
         self.grid = grid(question, space.counts(question.gpu))
         # more chunks a stage hold more micro-batches; only layers that differ can be dealt out better by them
         mixed = len(layer_kinds(question.architecture)) > 1
         self.every = space.crossed(question, self.grid.families, tightest(question), interleave=mixed)
 
-    def fitting(self, rows: Column, below: int, place: int) -> Column:
-        """Which of the variants `rows` fit on the largest count in (below, place] that their family can use."""
+    def fitting(self, rows: Column, below: int, places: Sequence[int]) -> list[Column]:
+        """For each of `places`, which of the variants `rows` fit on the largest count in (below, place] that their
+        family can use. All places are sized together."""
+        parts = [self._laid_out(rows, below, place) for place in places]
+        base = stacked([part.base for part in parts])
+        offsets = np.cumsum([0, *(len(part.base) for part in parts)])
+        of = np.concatenate([part.variants.of + offset for part, offset in zip(parts, offsets, strict=False)])
+        layouts = stacked([part.variants.layouts for part in parts])
+        found = fits(self.question, base, Variants(layouts, of))
+        ends = np.cumsum([len(part.rows) for part in parts])
+        chosen = np.split(found, ends[:-1])
+        return [part.rows[fit] for part, fit in zip(parts, chosen, strict=True)]
+
+    def _laid_out(self, rows: Column, below: int, place: int) -> _LaidOut:
         places = self.grid.largest_up_to(place)
         rows = rows[places[self.every.of[rows]] > below]
         used, of = np.unique(self.every.of[rows], return_inverse=True)
         base = self.grid.at(used, places[used])
         layouts = replace(self.every.layouts.take(rows), dp=base.dp[of])
-        return rows[fits(self.question, base, Variants(space.unsharded_alone(layouts), of))]
+        return _LaidOut(rows, base, Variants(space.unsharded_alone(layouts), of))
 
     def narrowed(self, hits: Column, below: int, place: int) -> int:
         """The first position in (below, place] on which one of the variants `hits` fits; one does on `place`."""
         while place - below > 1:
-            middle = (below + place) // 2
-            closer = self.fitting(hits, below, middle)
-            if len(closer):
-                hits, place = closer, middle
-            else:
-                below = middle
+            between = min(place - below - 1, MOST_BETWEEN)
+            middles = sorted(
+                {below + 1 + (place - below - 1) * step // (between + 1) for step in range(1, between + 1)}
+            )
+            closer = self.fitting(hits, below, middles)
+            first = next((index for index, found in enumerate(closer) if len(found)), len(middles))
+            if first < len(middles):
+                hits, place = closer[first], middles[first]
+            below = middles[first - 1] if first else below
         return place
+
+
+class _LaidOut(NamedTuple):
+    """Variants `rows` on one count: the layouts of their families, and the variants themselves."""
+
+    rows: Column
+    base: Table
+    variants: Variants
 
 
 def fits(question: Question, base: Table, variants: Variants) -> Mask:
@@ -116,4 +145,4 @@ def fits_anywhere(question: Question) -> bool:
     """Whether any count holds the run: as dp grows memory only falls, so the largest count of every family tells."""
     search = _Search(question)
     everything = np.arange(len(search.every.of), dtype=np.int64)
-    return len(search.fitting(everything, -1, len(search.grid.gpus) - 1)) > 0
+    return len(search.fitting(everything, -1, [len(search.grid.gpus) - 1])[0]) > 0
