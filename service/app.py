@@ -6,6 +6,7 @@ from flask import Flask
 
 from service import health, http, logs, openapi
 from service.access import guard
+from service.audit import views as audit
 from service.catalog import views as catalog
 from service.current import attach
 from service.database import Database
@@ -32,7 +33,7 @@ def create_app(settings: Settings | None = None) -> Service:
     http.register(app)
     guard.attach(app, settings, database)
     api = openapi.create_api(app)
-    for blueprint in (sizings.blueprint, catalog.blueprint):
+    for blueprint in (sizings.blueprint, catalog.blueprint, audit.blueprint):
         api.register_blueprint(blueprint)
     app.register_blueprint(health.blueprint)
     app.register_blueprint(web.blueprint)

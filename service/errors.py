@@ -146,7 +146,7 @@ INVALID_REQUEST = (422, "invalid-request", "The request cannot be answered as it
 def problem_kinds() -> list[tuple[int, str, str, str]]:
     """(status, slug, title, meaning) of every kind of problem, for the documentation page."""
     kinds = [(*INVALID_REQUEST, (InvalidInput.__doc__ or "").splitlines()[0])]
-    for kind in ServiceError.__subclasses__():
+    for kind in ServiceError.__subclasses__():  # not theirs: those say more of the same kind
         kinds.append((kind.status, kind.slug, kind.title, (kind.__doc__ or "").splitlines()[0]))
     return sorted(kinds)
 

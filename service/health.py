@@ -10,6 +10,7 @@ from flask import Blueprint, Response, jsonify
 from sqlalchemy.orm import Session
 
 from service import migration
+from service.audit import faults, reading
 from service.catalog.models import CatalogState
 from service.current import database
 
@@ -52,7 +53,16 @@ def _catalog(session: Session) -> str:
     return "ok" if loaded else "empty; run trainmem migrate"
 
 
-_CHECKS: dict[str, Callable[[Session], str]] = {"schema": _schema, "catalog": _catalog}
+def _audit(session: Session) -> str:
+    """Loud when the log was tampered with: nothing is recorded then, though reading goes on."""
+    if not reading.end(session).stopped:
+        return "ok"
+    found = faults.standing(session)
+    first = f"{found[0]}, " if found else ""
+    return f"{first}nothing is recorded until an administrator runs trainmem audit acknowledge"
+
+
+_CHECKS: dict[str, Callable[[Session], str]] = {"schema": _schema, "catalog": _catalog, "audit": _audit}
 
 
 def _uncached(response: Response) -> Response:

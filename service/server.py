@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -13,6 +14,8 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 
 from service import migration
+from service.audit import startup
+from service.audit.service import Stopped
 from service.catalog import service as catalog
 from service.catalog.facts import packaged
 from service.database import Database
@@ -44,7 +47,17 @@ def serve(settings: Settings | None = None) -> None:
     """Migrate, then serve API and pages until SIGTERM or SIGINT."""
     settings = settings or Settings.from_environ()
     print(migrate(settings), flush=True)
+    print(_look_at_audit(settings), flush=True)
     Gunicorn(settings).run()
+
+
+def _look_at_audit(settings: Settings) -> str:
+    """Verify what was recorded, and record what the settings allow from now on. Says what was found."""
+    with Database(settings) as database:
+        said = startup.verify(database) if settings.verify_at_start else "The audit was not verified."
+        with contextlib.suppress(Stopped):
+            startup.record_settings(database, policy=settings.policy(), by=catalog.Release())
+    return said
 
 
 class Gunicorn(BaseApplication):

@@ -79,6 +79,18 @@ def _words(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
+def _origin(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._/-]{1,100}", value):
+        raise ValueError("1 to 100 letters, digits, '.', '_', '-' or '/'")
+    return value
+
+
+def _web_address(value: str) -> str:
+    if value and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
+        raise ValueError("an address that begins with https:// or http://")
+    return value
+
+
 def _yes_or_no(value: str) -> bool:
     if value not in ("yes", "no"):
         raise ValueError("yes or no")
@@ -98,6 +110,21 @@ def _setting(name: str, read: Callable[[str], Any], default: str, meaning: str) 
     """A dataclass field that knows which variable it comes from; the default is written as one would type it."""
     metadata = {"variable": name, "read": read, "default": default, "meaning": meaning}
     return dataclasses.field(default_factory=lambda: read(default), metadata=metadata)
+
+
+#: Settings that decide who may do what, and how the audit is kept.
+_POLICY = {
+    "trusted_addresses", "proxy_addresses", "people_scopes", "deciders", "administrators", "own_decisions",
+    "rate_limit", "anonymous_rate_limit", "audit_origin", "verify_at_start",
+}  # fmt: skip
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (tuple, frozenset)):
+        return ",".join(sorted(map(str, value))) or "none"
+    return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +197,39 @@ class Settings:
         "60",
         "Requests a minute of one address that has no token and is not trusted; 0 is any",
     )
+    audit_key: str = _setting(
+        "TRAINMEM_AUDIT_KEY",
+        _text,
+        "var/audit.key",
+        "File of the key that signs checkpoints; made if there was none",
+    )
+    audit_origin: str = _setting(
+        "TRAINMEM_AUDIT_ORIGIN",
+        _origin,
+        "trainmem/audit",
+        "Name of this log in its checkpoints: a host and a path",
+    )
+    checkpoint_path: str = _setting(
+        "TRAINMEM_CHECKPOINT_PATH",
+        _text,
+        "",
+        "File that checkpoints are appended to, or directory that they are put into; best on other storage",
+    )
+    checkpoint_webhook_url: str = _setting(
+        "TRAINMEM_CHECKPOINT_WEBHOOK_URL",
+        _web_address,
+        "",
+        "Slack's incoming webhook of a channel that checkpoints are posted to",
+    )
+    checkpoint_every_s: float = _setting(
+        "TRAINMEM_CHECKPOINT_EVERY_S", _seconds, "300", "Seconds between two rounds of trainmem keeper"
+    )
+    verify_at_start: bool = _setting(
+        "TRAINMEM_VERIFY_AT_START",
+        _yes_or_no,
+        "yes",
+        "Whether trainmem serve first verifies the whole audit",
+    )
     log_level: str = _setting(
         "TRAINMEM_LOG_LEVEL", _choice("debug", "info", "warning", "error"), "info", "Least severity that is logged"
     )
@@ -198,6 +258,11 @@ class Settings:
         if wrong:
             raise SettingError("\n".join(wrong))
         return cls(**values)
+
+    def policy(self) -> dict[str, str]:
+        """The settings that say who may do what, as text; they are recorded when they change."""
+        named = {f.metadata["variable"]: getattr(self, f.name) for f in dataclasses.fields(self) if f.name in _POLICY}
+        return {name: _written(value) for name, value in named.items()}
 
     @classmethod
     def table(cls) -> list[tuple[str, str, str]]:

@@ -1,90 +1,32 @@
-"""The door: before a view runs, who asks is known and may do it. Refusals are recorded.
-
-A view says what it takes with `@needs("size")` or `@public`; under /api/ a view that says nothing takes `size`.
-"""
+"""The guard at the door: before a view runs, who asks is known and may do it. Refusals are recorded."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, cast
 
 from flask import Flask, current_app, g, request
 
 from service.access import tokens
 from service.access.rate_limit import RateLimit
-from service.access.service import FORWARDED_USER, Caller, Identity, Refused, by_address, identify
+from service.access.service import FORWARDED_USER, Refused, by_address, identify
 from service.audit import service as audit
 from service.database import Database
+from service.door import GUARD, Access, Caller, Identity
 from service.errors import Forbidden, ServiceError, TooManyRequests
 from service.http import is_api, request_id
-from service.scopes import SCOPES
 from service.settings import Settings
-
-View = TypeVar("View", bound=Callable[..., Any])
 
 CHECK_EVERY_S = 1.0
 _MOST_KEPT = 4096
-_GUARD = "trainmem_guard"
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What a view takes: one of `scopes`, none for anybody. `what` names the thing in an entry about a refusal."""
-
-    scopes: tuple[str, ...] = ()
-    what: str = "access"
-    counted: bool = True
-
-
-def needs(*scopes: str, what: str = "access") -> Callable[[View], View]:
-    """Decorator of a view: the caller has one of these scopes."""
-    if unknown := set(scopes) - set(SCOPES):
-        raise ValueError(f"not scopes: {unknown}")
-    return _marked(Access(scopes, what))
-
-
-def public(view: View) -> View:
-    """Decorator of a view: anybody may ask, though only so often."""
-    return _marked(Access())(view)
-
-
-def uncounted(view: View) -> View:
-    """Decorator of a view that every probe may ask at any rate."""
-    return _marked(Access(counted=False))(view)
-
-
-def _marked(access: Access) -> Callable[[View], View]:
-    def mark(view: View) -> View:
-        view.access = access  # type: ignore[attr-defined]
-        return view
-
-    return mark
 
 
 def attach(app: Flask, settings: Settings, database: Database) -> None:
     """Put the guard in front of every view of `app`."""
-    app.extensions[_GUARD] = Guard(settings, database)
+    app.extensions[GUARD] = Guard(settings, database)
     app.before_request(_check)
-
-
-def identity() -> Identity:
-    """Who asks the current request. Only for views that need a scope."""
-    return cast(Identity, g.identity)
-
-
-def current_caller() -> Caller:
-    """The caller of the current request."""
-    return identity().caller
-
-
-def refuse(error: ServiceError, *, what: str) -> None:
-    """Record that the current caller is refused by policy, and raise the error."""
-    guard = cast(Guard, current_app.extensions[_GUARD])
-    guard.record(Refused(current_caller(), error), what)
-    raise error
 
 
 def access_of(app: Flask, endpoint: str | None) -> Access:
@@ -99,7 +41,7 @@ def access_of(app: Flask, endpoint: str | None) -> Access:
 def _check() -> None:
     if request.routing_exception is not None:
         return  # 404 and 405 say more, and show nothing
-    cast(Guard, current_app.extensions[_GUARD]).check(access_of(current_app, request.endpoint))
+    cast(Guard, current_app.extensions[GUARD]).check(access_of(current_app, request.endpoint))
 
 
 @dataclass
@@ -134,6 +76,11 @@ class Guard:
             self.record(refused, access.what)
             raise refused.error from None
         g.identity = who
+
+    def refuse(self, who: Caller, error: ServiceError, what: str) -> NoReturn:
+        """Record that a caller is refused by policy, and raise the error."""
+        self.record(Refused(who, error), what)
+        raise error
 
     def record(self, refused: Refused, what: str) -> None:
         """Append the refusal to the audit."""

@@ -6,10 +6,11 @@ import datetime
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from service.access import tokens
 from service.access.tokens import Token
+from service.door import Caller, Identity
 from service.errors import FieldError, Forbidden, MalformedBody, ServiceError, Unauthorized
 from service.scopes import EVERYTHING, expanded
 from service.settings import Network, Settings
@@ -26,42 +27,7 @@ _WRITTEN = re.compile(_NAMED)
 _PERSON = re.compile(r"[A-Za-z0-9._@+-]{1,100}")
 _CHANNEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _FORM = "kind:id or kind:team/id"
-_WAYS_IN = {"slack": "slack"}
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="trainmem"'}
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Ids, no names: what kind of identity it is, the id, and the workspace or group that the id belongs to.
-
-    `token` is the id of the API token that vouches for it, `channel` where in its workspace it asked.
-    """
-
-    kind: str
-    id: str
-    team: str | None = None
-    token: str | None = None
-    channel: str | None = None
-
-    @property
-    def via(self) -> str:
-        """The way in that an audit entry names."""
-        return _WAYS_IN.get(self.kind, "api")
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.team}/{self.id}" if self.team else f"{self.kind}:{self.id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """A caller and what it may do. `limited_as` is the name under which its requests are counted; None is not."""
-
-    caller: Caller
-    scopes: frozenset[str]
-    limited_as: str | None
-    may_act_for_others: bool = False
-    acts_for_other: bool = False
-    groups: frozenset[str] = frozenset()
 
 
 class Refused(Exception):

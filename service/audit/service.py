@@ -14,9 +14,16 @@ from sqlalchemy.orm import Session
 
 from service.audit import chain
 from service.audit.models import HASH_BYTES, AuditEntry, AuditHead, AuditText
+from service.errors import Unavailable
 from service.ids import uuid7
 
 LOG = "main"
+
+_HEAD = AuditHead.__table__
+_HERE = sa.and_(_HEAD.c.log == LOG, ~_HEAD.c.stopped)
+_TAKE = sa.update(_HEAD).where(_HERE).values(size=_HEAD.c.size + 1).returning(_HEAD.c.size, _HEAD.c.head)
+_INSERT = sa.insert(AuditEntry.__table__)
+_MOVE = sa.update(_HEAD).where(_HERE).values(head=sa.bindparam("new_head"))
 
 Outcome = Literal["ok", "refused"]
 
@@ -33,6 +40,24 @@ class Actor(Protocol):
     def id(self) -> str: ...
     @property
     def team(self) -> str | None: ...
+
+
+class Stopped(Unavailable):
+    """The log has a fault that nobody acknowledged."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The audit is not what was written, so nothing is recorded until an administrator has looked at it;"
+            " /readyz says what was found. Reading goes on.",
+            retry_after_s=60,
+        )
+
+
+class NotWritten(Unavailable):
+    """The database took no entry."""
+
+    def __init__(self) -> None:
+        super().__init__("The audit entry cannot be written, so nothing was recorded. Try again in a moment.")
 
 
 class Receipt(NamedTuple):
@@ -63,7 +88,8 @@ def append(
 
     `request` and `result` are JSON objects of text, booleans, null, finite numbers and integers within ±2^53.
     Each of `free_text` goes to a table of its own, where it may be erased; the entry has `<name>_sha256` in `request`.
-    Raises ValueError if something has no canonical form. Nothing is written unless the caller's transaction commits.
+    Raises ValueError if something has no canonical form, Unavailable if the entry cannot be written. Nothing is written
+    unless the caller's transaction commits.
     """
     event_id = event_id or uuid7()
     at = at or datetime.datetime.now(datetime.UTC)
@@ -91,7 +117,10 @@ def append(
         rows = [{"event_id": str(event_id), "name": n, "salt": s, "text": t} for n, (s, t) in salted.items()]
         session.execute(sa.insert(AuditText.__table__), rows)
     search_copies = {"occurred_at": at, "actor": actor_text(actor), "action": action, "subject": subject}
-    return _take_next_place(session, draft, event_id, search_copies)
+    try:
+        return _take_next_place(session, draft, event_id, search_copies)
+    except sa.exc.DBAPIError as error:
+        raise NotWritten from error
 
 
 def _take_next_place(
@@ -99,19 +128,16 @@ def _take_next_place(
 ) -> Receipt:
     # The first statement takes the head's row lock (PostgreSQL) or finds the write lock taken (SQLite). Whoever waits
     # for it then sees the committed new end: no fork, no retry, and a rolled-back transaction gives its number back.
-    here = sa.update(AuditHead.__table__).where(AuditHead.log == LOG)
-    seq, previous = session.execute(
-        here.values(size=AuditHead.size + 1).returning(AuditHead.size, AuditHead.head)
-    ).one()
+    taken = session.execute(_TAKE).one_or_none()
+    if taken is None:
+        raise Stopped
+    seq, previous = taken
     body = draft.body(seq)
     leaf = chain.leaf_hash(body)
     head = chain.chain_hash(seq, previous, leaf)
-    session.execute(
-        sa.insert(AuditEntry.__table__).values(
-            seq=seq, event_id=str(event_id), body=body.decode(), prev=previous, hash=head, **search_copies
-        )
-    )
-    session.execute(here.values(head=head))
+    row = {"seq": seq, "event_id": str(event_id), "body": body.decode(), "prev": previous, "hash": head}
+    session.execute(_INSERT, {**row, **search_copies})
+    session.execute(_MOVE, {"new_head": head})
     return Receipt(seq, leaf.hex())
 
 

@@ -10,11 +10,11 @@ from flask import Flask, Response, current_app, jsonify, request
 from flask_smorest import Blueprint
 
 from service import cursors
-from service.access.guard import public
 from service.catalog import schemas
 from service.catalog.facts import Catalog
 from service.catalog.service import Snapshot, search
 from service.database import Database
+from service.door import public
 from service.engine.errors import nearest
 from service.errors import FieldError, NotFound
 from service.openapi import may_fail

@@ -31,7 +31,11 @@ class LazyCommand(click.Group):
         return real.get_command(ctx, cmd_name) if isinstance(real, click.Group) else None
 
 
-OPERATING = (LazyCommand("token", "service.commands.token", "token", "Give out and revoke API tokens."),)
+OPERATING = (
+    LazyCommand("audit", "service.commands.audit", "audit", "Sign, verify, export and look after the audit."),
+    LazyCommand("keeper", "service.commands.audit", "keep", "Sign the audit every few minutes."),
+    LazyCommand("token", "service.commands.token", "token", "Give out and revoke API tokens."),
+)
 
 
 def add_to(cli: click.Group) -> None:

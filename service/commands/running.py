@@ -10,8 +10,8 @@ from contextlib import contextmanager
 import click
 import sqlalchemy as sa
 
-from service.access.service import Caller
 from service.database import Database
+from service.door import Caller
 from service.engine.errors import InvalidInput
 from service.errors import ServiceError, SettingError
 from service.settings import Settings

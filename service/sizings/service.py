@@ -11,10 +11,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from service.access.service import Caller
 from service.audit import service as audit
 from service.catalog.facts import Catalog
 from service.database import Database
+from service.door import Caller
 from service.errors import Conflict, NotFound
 from service.ids import public_id, uuid7
 from service.requests.request import SizingRequest

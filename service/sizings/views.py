@@ -13,10 +13,10 @@ from flask import Response, json, jsonify, request, stream_with_context, url_for
 from flask_smorest import Blueprint
 
 from service import __version__
-from service.access.guard import current_caller, needs, public
 from service.catalog.facts import Catalog
 from service.catalog.views import current_catalog
 from service.current import database
+from service.door import current_caller, needs, public
 from service.errors import FieldError, InvalidInput
 from service.http import request_id
 from service.openapi import may_fail

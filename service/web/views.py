@@ -9,9 +9,9 @@ from flask import Blueprint, Response, redirect, render_template, request, url_f
 from werkzeug.wrappers import Response as BaseResponse
 
 from service import __version__
-from service.access.guard import current_caller, needs, public
 from service.catalog.views import current_catalog
 from service.current import database, settings
+from service.door import current_caller, needs, public
 from service.errors import Forbidden, InvalidInput, problem_kinds
 from service.http import request_id
 from service.requests.keys import KEYS

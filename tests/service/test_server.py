@@ -42,7 +42,7 @@ def test_from_an_empty_database_to_a_recorded_sizing(empty_database_url: str, tm
         assert service.stop(signal.SIGTERM) == 0
     assert not any("Traceback" in line for line in service.logged)
     with Database(Settings(database_url=empty_database_url)) as database:
-        assert counts(database) == {"sizing": 25, "audit_entry": 26, "audit_text": 1, "idempotency_key": 0}
+        assert counts(database) == {"sizing": 25, "audit_entry": 27, "audit_text": 1, "idempotency_key": 0}
         assert chain_fault(database) is None
 
 
