@@ -90,6 +90,45 @@ def _size_one(command: str, *, as_json: bool) -> int:
     return FITS if sizing["per_gpu"]["fits"] else DOES_NOT_FIT
 
 
+@cli.command(context_settings=AS_TEXT, short_help="Show every tensor behind an answer.")
+@click.argument("text", nargs=-1, type=click.UNPROCESSED)
+@click.option("--term", metavar="TERM", help="Only the rows of this term, where it is largest (activations, …).")
+@click.option("--moment", metavar="MOMENT", help="The rows alive at this moment of the step (loss, …).")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+def explain(text: tuple[str, ...], term: str | None, moment: str | None, as_json: bool) -> None:
+    """Show every tensor behind the sizing of TEXT: formula, sizes put in, bytes, why it exists, who says so.
+
+    \b
+    trainmem explain 70B seq=8k --term activations
+    trainmem explain 8B stack=huggingface gpus=8 --moment loss --json
+    """
+    from service.terminal.command_line import command_text
+
+    if not text:
+        raise click.UsageError('Say what to explain, for example: trainmem explain "70B seq=8k" --term activations')
+    sys.exit(_explain_one(command_text(text), term, moment, as_json=as_json))
+
+
+def _explain_one(command: str, term: str | None, moment: str | None, *, as_json: bool) -> int:
+    from service.catalog.facts import packaged
+    from service.engine.errors import InvalidInput
+    from service.requests.schemas import load_command
+    from service.sizings.answer import Detail, answer
+
+    try:
+        sizing = answer(load_command(command), packaged(), Detail(term, moment))
+    except InvalidInput as refused:
+        return _refuse(command, refused, as_json=as_json)
+    if as_json:
+        print(json.dumps(sizing["rows"], indent=2, ensure_ascii=False))
+    else:
+        from service.terminal.console import console
+        from service.terminal.explanation import write_explanation
+
+        write_explanation(sizing, console(sys.stdout))
+    return FITS if sizing["per_gpu"]["fits"] else DOES_NOT_FIT
+
+
 def _refuse(command: str, refused: Any, *, as_json: bool) -> int:
     from service.terminal.console import console
     from service.terminal.refusal import write_refusal

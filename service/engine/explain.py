@@ -130,7 +130,7 @@ def _runtime(stage: StageSizing, instant: int) -> Iterator[Explained]:
         if size:
             yield Explained(
                 "runtime", moment_name(instant), "process", "runtime", name, "runtime", (), None, f"{size} B",
-                f"{size} B", size, 1, size, (), (), why, "measured; see docs/runtime.md",
+                f"{size} B", size, 1, size, (), (), why, "measured; see docs/accuracy.md",
             )  # fmt: skip
 
 

@@ -49,6 +49,14 @@ def format_gib(size_bytes: int, digits: int = 1) -> str:
     return f"{size_bytes / GIB:,.{digits}f} GiB"
 
 
+def format_binary(size_bytes: int) -> str:
+    """Bytes in the largest binary unit that leaves a figure before the point: "1.2 GiB", "62.0 MiB", "512 B"."""
+    for unit, scale in (("GiB", GIB), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(size_bytes) >= scale:
+            return f"{size_bytes / scale:,.1f} {unit}"
+    return f"{size_bytes} B"
+
+
 def format_gb(size_bytes: int, digits: int = 1) -> str:
     """Bytes in GB (10^9), with the unit: "65.8 GB"."""
     return f"{size_bytes / GB:,.{digits}f} GB"

@@ -6,12 +6,13 @@ Nothing here knows HTTP or a database, so the terminal and the service give the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from service import __version__
 from service.catalog.facts import Catalog
 from service.catalog.resolve import ResolvedGpu, ResolvedModel, resolve_gpus
 from service.engine.errors import InvalidInput
+from service.engine.explain import explain
 from service.engine.floor import floor
 from service.engine.hardware import Gpu
 from service.engine.levers import Lever, levers, past_the_floor
@@ -30,13 +31,24 @@ from service.sizings.nearest import nearest_run
 from service.sizings.timing import time_json
 
 
-def answer(request: SizingRequest, catalog: Catalog) -> dict[str, Any]:
-    """The sizing of the contract (section 2) without `id`, `recorded_at` and `audit`; raises InvalidInput."""
+class Detail(NamedTuple):
+    """Ask for the rows of the ledger beside the terms: of one term or all, at one moment or where it is largest."""
+
+    term: str | None = None
+    moment: str | None = None
+
+
+def answer(request: SizingRequest, catalog: Catalog, detail: Detail | None = None) -> dict[str, Any]:
+    """The sizing of the contract (section 2) without `id`, `recorded_at` and `audit`; raises InvalidInput.
+
+    With `detail` it has one member more, `rows`: the ledger of the fullest GPU (`engine.explain`).
+    """
     model, gpus = resolve_names(request, catalog)
     answered, left_out = _answer_each(request, model, gpus)
     chosen = min(answered, key=Answered.rank)
     found = levers(chosen.plan)
     missing = _missing(chosen)
+    rows = {} if detail is None else {"rows": explain(chosen.sizing, detail.term, detail.moment)}
     return {
         "engine_version": __version__,
         "catalog_digest": catalog.digest,
@@ -54,6 +66,7 @@ def answer(request: SizingRequest, catalog: Catalog) -> dict[str, Any]:
         "comparison": comparison(answered),
         "nearest_fit": nearest_fit_json(chosen, catalog),
         "warnings": warnings_json(model, chosen, left_out),
+        **rows,
     }
 
 

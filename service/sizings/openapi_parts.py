@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from service.access.service import CHANNEL, ON_BEHALF_OF
+from service.engine.ledger import MOMENTS, TERMS
 from service.requests.keys import KEYS
 from service.requests.schemas import SizingRequestSchema
 from service.sizings.schemas import Batch
@@ -42,6 +43,15 @@ QUERY = [
         "description": f"{key.meaning} ({key.allowed}; default: {key.default})",
     }
     for key in KEYS.values()
+]
+#: what a query may say besides, which sizes nothing: how much of the ledger the answer shows
+DETAIL = [
+    {"in": "query", "name": name, "schema": {"type": "string", "enum": list(allowed)}, "description": meaning}
+    for name, allowed, meaning in (
+        ("detail", ("rows",), "Add `rows`: every tensor behind the terms, with formula, bytes, why and source"),
+        ("term", TERMS, "Only the rows of this term"),
+        ("moment", MOMENTS, "The rows alive at this moment, instead of where the term is largest"),
+    )
 ]
 
 _COMMAND = {

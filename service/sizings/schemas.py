@@ -124,6 +124,7 @@ class Estimate(Answer):
     comparison = fields.List(fields.Dict(), allow_none=True)
     nearest_fit = fields.Dict(allow_none=True)
     warnings = fields.List(fields.Nested(Caution))
+    rows = fields.List(fields.Dict(), metadata={"description": "With `detail=rows`: every tensor behind the terms"})
 
 
 class Sizing(Estimate):

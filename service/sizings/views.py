@@ -23,11 +23,11 @@ from service.openapi import may_fail
 from service.requests.schemas import load_text_request
 from service.sizings import documents, schemas
 from service.sizings import service as sizings
-from service.sizings.answer import answer
+from service.sizings.answer import Detail, answer
 from service.sizings.batch import create_batch
 from service.sizings.idempotency import checked_key
 from service.sizings.names import read_request
-from service.sizings.openapi_parts import BATCH_BODY, QUERY, QUESTION_BODY, WRITE_HEADERS
+from service.sizings.openapi_parts import BATCH_BODY, DETAIL, QUERY, QUESTION_BODY, WRITE_HEADERS
 from service.sizings.search import FILTERS, search
 
 blueprint = Blueprint("sizings", __name__, url_prefix="/api/v1", description="What a training run needs, recorded")
@@ -117,7 +117,7 @@ def find(query: dict[str, Any]) -> Response:
 
 
 @blueprint.get("/estimate")
-@blueprint.doc(parameters=QUERY)
+@blueprint.doc(parameters=[*QUERY, *DETAIL])
 @blueprint.response(200, schemas.Estimate)
 @blueprint.alt_response(304, description="The caller has this answer already")
 @public
@@ -125,18 +125,28 @@ def estimate() -> Response:
     """Size a run without recording it
 
     Every key of a sizing request is a query parameter, and so are the short words of a command; values are text as in
-    a command (`seq=8k`). `command` takes a whole command.
+    a command (`seq=8k`). `command` takes a whole command. `detail=rows` adds every tensor behind the terms.
     """
     catalog = current_catalog()
     tag = _question_tag(catalog)
     if tag in request.if_none_match:
         response = Response(status=304)
     else:
-        response = Response(documents.dumps(answer(load_text_request(request.args.to_dict()), catalog)))
+        asked = request.args.to_dict()
+        detail = asked_detail(asked)
+        response = Response(documents.dumps(answer(load_text_request(asked), catalog, detail)))
         response.content_type = "application/json"
     response.set_etag(tag)
     response.headers["Cache-Control"] = "no-cache"
     return response
+
+
+def asked_detail(asked: dict[str, str]) -> Detail | None:
+    """Take `detail`, `term` and `moment` out of a query; they say how much is answered, not what is sized."""
+    detail, term, moment = (asked.pop(name, None) for name in ("detail", "term", "moment"))
+    if detail not in (None, "rows"):
+        raise InvalidInput([FieldError("/detail", f"there is no detail {detail}", detail, "rows", ("rows",))])
+    return Detail(term, moment) if detail or term or moment else None
 
 
 def _asking() -> sizings.Asking:

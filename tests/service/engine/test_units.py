@@ -3,6 +3,7 @@
 import pytest
 
 from service.engine.units import (
+    format_binary,
     format_gb,
     format_gib,
     format_parameters,
@@ -77,3 +78,10 @@ def test_parameter_counts_are_written_as_model_names_write_them(count: int, text
 def test_lengths_are_written_exactly(count: int, text: str) -> None:
     assert format_tokens(count) == text
     assert read_tokens(text) == count
+
+
+def test_binary_sizes_take_the_unit_that_leaves_a_figure() -> None:
+    assert format_binary(1_288_490_189) == "1.2 GiB"
+    assert format_binary(65_011_712) == "62.0 MiB"
+    assert format_binary(1536) == "1.5 KiB"
+    assert format_binary(0) == "0 B"
