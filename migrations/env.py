@@ -8,7 +8,9 @@ from alembic import context
 import service.access.models
 import service.audit.models
 import service.catalog.models
-import service.sizings.models  # noqa: F401
+import service.sizings.decisions.models
+import service.sizings.models
+import service.sizings.observations.models  # noqa: F401
 from service.database import Base, Database
 from service.settings import Settings
 

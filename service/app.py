@@ -13,6 +13,8 @@ from service.database import Database
 from service.json_provider import StrictJSONProvider
 from service.settings import Settings
 from service.sizings import views as sizings
+from service.sizings.decisions import views as decisions
+from service.sizings.observations import views as observations
 from service.web import views as web
 
 
@@ -33,8 +35,8 @@ def create_app(settings: Settings | None = None) -> Service:
     http.register(app)
     guard.attach(app, settings, database)
     api = openapi.create_api(app)
-    for blueprint in (sizings.blueprint, catalog.blueprint, audit.blueprint):
-        api.register_blueprint(blueprint)
+    for views in (sizings, decisions, observations, catalog, audit):
+        api.register_blueprint(views.blueprint)
     app.register_blueprint(health.blueprint)
     app.register_blueprint(web.blueprint)
     return app

@@ -180,3 +180,23 @@ def evidence(session: Session, event_id: str) -> Evidence:
         raise sa.exc.NoResultFound(f"no audit entry has the event id {event_id}")
     leaf = chain.leaf_hash(found[0].body.encode()).hex()
     return Evidence(Receipt(found[0].seq, leaf), {row.name: row.text for row in found if row.name is not None})
+
+
+def places(action: str, *, after: int) -> sa.Subquery:
+    """(seq, event_id) of the entries with this action that are numbered over `after`, to be joined and ordered by seq.
+
+    An entry is seen only after all with smaller numbers, so whoever goes on behind the last one misses none.
+    """
+    query = sa.select(AuditEntry.seq, AuditEntry.event_id).where(AuditEntry.action == action, AuditEntry.seq > after)
+    return query.subquery()
+
+
+def place_before(session: Session, since: datetime.datetime | None) -> int:
+    """The number before the first entry at or after a moment; 0 for none, the last one if nothing came since."""
+    if since is None:
+        return 0
+    first = sa.select(AuditEntry.seq).where(AuditEntry.occurred_at >= since)
+    found = session.execute(first.order_by(AuditEntry.occurred_at, AuditEntry.seq).limit(1)).scalar()
+    if found is not None:
+        return found - 1
+    return session.execute(sa.select(AuditHead.size).where(AuditHead.log == LOG)).scalar() or 0

@@ -1,0 +1,1 @@
+"""What was decided on a sizing, by whom and why."""

@@ -1,0 +1,1 @@
+"""What a job that was sized really used."""
