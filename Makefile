@@ -61,6 +61,19 @@ format: $(DEV) ## rewrite the sources as ruff likes them
 calibrate: $(DEV) ## rebuild the intervals from the packaged measured runs
 	$(BIN)/python -m service.accuracy.calibration
 
+AUTOGRAD := .venv-autograd
+
+$(AUTOGRAD)/.installed: tests/autograd/requirements.txt
+	$(PYTHON) -m venv $(AUTOGRAD)
+	$(AUTOGRAD)/bin/python -m pip --disable-pip-version-check --quiet install -r $<
+	touch $@
+
+.PHONY: verify-autograd
+verify-autograd: $(DEV) $(AUTOGRAD)/.installed ## re-measure small models with real torch and transformers, row by row
+	mkdir -p build
+	$(AUTOGRAD)/bin/python tests/autograd/measuring.py > build/measured.jsonl
+	$(BIN)/python tests/autograd/verify.py build/measured.jsonl
+
 .PHONY: bench
 bench: $(DEV) ## benchmarks: speed as ratios inside one run
 	$(BIN)/python -m pytest tests/benchmarks -p no:cacheprovider -o python_files='bench_*.py' -s
@@ -82,4 +95,4 @@ lock: $(DEV) ## resolve the dependencies of pyproject.toml anew into the lock fi
 
 .PHONY: clean
 clean: ## remove the environment, caches and the embedded database
-	rm -rf $(VENV) var build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AUTOGRAD) var build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
