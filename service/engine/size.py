@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from service.engine import offload, transients
@@ -67,9 +68,10 @@ class StageSizing(NamedTuple):
         return self.allocated_bytes + self.beside_torch_bytes + int(self.runtime.firm_slack)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Sizing:
-    """The answer for one run on one layout. `fullest` indexes `stages`."""
+    """The answer for one run on one layout. `fullest` indexes `stages`; `whole_recompute` is the policy of the
+    whole-model figures, which are worked out only when somebody asks for them."""
 
     architecture: Architecture
     recipe: Recipe
@@ -80,12 +82,24 @@ class Sizing:
     margin: float
     parameters: int
     trainable_parameters: int
-    whole_model: tuple[Bundle, ...]
+    whole_recompute: Recompute
     stages: tuple[StageSizing, ...]
     fullest: int
     #: the stage that was asked for; None lets every stage count
     stage: int | None
     intervals: dict[str, Interval]
+
+    @cached_property
+    def whole_model(self) -> tuple[Bundle, ...]:
+        """One unsharded copy of everything and what one micro-batch saves."""
+        return whole_model(self.prepared(), self.whole_recompute)
+
+    def prepared(self) -> Prepared:
+        """The run as the stages see it."""
+        return Prepared(
+            architecture=self.architecture, recipe=self.recipe, layout=self.layout, run=self.run, stack=self.stack,
+            gpu=self.gpu,
+        )  # fmt: skip
 
     @property
     def peak(self) -> StageSizing:
@@ -235,7 +249,7 @@ def size(
         margin=margin,
         parameters=count(architecture),
         trainable_parameters=trainable_parameters(prepared),
-        whole_model=whole_model(prepared, whole_recompute or run.recompute),
+        whole_recompute=whole_recompute or run.recompute,
         stages=stages,
         fullest=chosen,
         stage=stage,
