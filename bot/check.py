@@ -72,7 +72,3 @@ def socket(client: WebClient, settings: Settings) -> Finding:
     except OSError as error:
         return Finding(False, f"Slack cannot be reached at {settings.slack_api_url}: {error}")
     return Finding(True, "SLACK_APP_TOKEN opens a socket")
-
-
-if __name__ == "__main__":
-    raise SystemExit(run())

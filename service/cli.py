@@ -205,10 +205,20 @@ def migrate() -> None:
     click.echo(_start(run))
 
 
-@cli.command(short_help="Run the Slack bot.")
-def bot() -> None:
+@cli.group(invoke_without_command=True, short_help="Run the Slack bot.")
+@click.pass_context
+def bot(context: click.Context) -> None:
     """Run the Slack bot, in Socket Mode or over HTTP as its settings say."""
-    from bot.server import run
+    if context.invoked_subcommand is None:
+        from bot.server import run
+
+        sys.exit(run())
+
+
+@bot.command(short_help="Check how the bot is set up.")
+def check() -> None:
+    """Say for tokens, permissions and service what is well and what is missing."""
+    from bot.check import run
 
     sys.exit(run())
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from click.testing import CliRunner
 
 from bot.check import run
 from bot.permissions import SCOPES
+from service.cli import cli
 from tests.support.fake_service import FakeService
 from tests.support.fake_slack import APP_TOKEN, BOT_TOKEN, FakeSlack, Scripted
 
@@ -54,6 +56,12 @@ def test_a_permission_that_was_not_granted_is_named_with_its_use(
     assert run(environment) == 1
     missing = [line.split()[2] for line in capsys.readouterr().out.splitlines() if line.startswith("missing")]
     assert missing == ["app_mentions:read:", "links:read:", "links:write:"]
+
+
+def test_it_is_a_command_of_trainmem() -> None:
+    answered = CliRunner().invoke(cli, ["bot", "check"])
+    assert answered.exit_code == 1
+    assert "SLACK_BOT_TOKEN is not set" in answered.output
 
 
 def test_in_socket_mode_the_app_token_is_tried(
