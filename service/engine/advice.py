@@ -26,11 +26,11 @@ def unwise(architecture: Architecture, layout: Layout, run: Run, gpu: Gpu) -> It
             f"{micro_batches} micro-batches a step do not fill a pipeline of {pp} stages: raise global_batch to "
             f"{pp * int(layout.dp) * int(run.micro_batch)} or more, or lower pp",
         )
-    elif layout.vpp > 1 and micro_batches < 2 * pp:
+    elif layout.vpp > 1 and micro_batches % pp:
         yield (
             "interleaving_without_micro_batches",
-            f"vpp={layout.vpp} shortens the pipeline's bubble only with more micro-batches than stages; there are "
-            f"{micro_batches} for pp={pp}, and each chunk in flight costs memory",
+            f"vpp={layout.vpp} takes micro-batches in rounds of pp={pp}, and {micro_batches} are not whole rounds: the "
+            "pipeline's bubble stays",
         )
     if ep > 1 and ep > int(layout.data_ranks):
         yield (

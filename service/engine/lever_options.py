@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from service.engine.layout import Shard
 from service.engine.question import Plan, plan
 from service.engine.run import Recompute
 
@@ -46,7 +47,7 @@ def _again(made: Plan, **changed: Any) -> Plan:
         "etp": min(int(layout.etp), int(changed.get("tp", layout.tp))),
         "dp": int(layout.dp),
         "vpp": layout.vpp,
-        "shard": layout.shard,
+        "shard": _shard(made),
         "shard_degree": None if degree is None else int(degree),
         "recompute": made.run.recompute,
         "micro_batch": int(made.run.micro_batch),
@@ -55,11 +56,23 @@ def _again(made: Plan, **changed: Any) -> Plan:
     return plan(made.question, **(values | changed))
 
 
+def _shard(made: Plan) -> Shard:
+    """The level of sharding; where one rank has nothing to share, the one that more ranks would take."""
+    if int(made.layout.data_ranks) > 1:
+        return made.layout.shard
+    return made.question.shard or made.question.stack.shard
+
+
+def pinned(made: Plan) -> dict[str, Any]:
+    """Request keys that give this plan's layout, for a change to be sent back with when none was given."""
+    return {**_degrees(made), "micro_batch": int(made.run.micro_batch)}
+
+
 def _degrees(made: Plan) -> dict[str, Any]:
     """The plan's own layout, so that a change sent back keeps the layout that it was sized on."""
     layout, recompute = made.layout, made.run.recompute
     kept: dict[str, Any] = {name: int(getattr(layout, name)) for name in ("tp", "pp", "cp", "ep", "dp")}
-    kept["shard"] = layout.shard if int(layout.data_ranks) > 1 else made.question.stack.shard
+    kept["shard"] = _shard(made)
     if int(layout.vpp) > 1:
         kept["vpp"] = int(layout.vpp)
     if made.question.architecture.moe is not None:

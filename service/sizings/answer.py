@@ -15,6 +15,7 @@ from service.engine.errors import InvalidInput
 from service.engine.explain import explain
 from service.engine.floor import floor
 from service.engine.hardware import Gpu
+from service.engine.lever_options import pinned
 from service.engine.levers import Lever, levers, past_the_floor
 from service.engine.parameters import active_count
 from service.engine.recommend import Shortfall, next_smaller, shortfall
@@ -47,6 +48,7 @@ def answer(request: SizingRequest, catalog: Catalog, detail: Detail | None = Non
     answered, left_out = _answer_each(request, model, gpus)
     chosen = min(answered, key=Answered.rank)
     found = levers(chosen.plan)
+    kept = {} if chosen.laid_out and len(answered) == 1 else pinned(chosen.plan) | {"gpu": chosen.gpu.gpu.id}
     missing = _missing(chosen)
     rows = {} if detail is None else {"rows": explain(chosen.sizing, detail.term, detail.moment)}
     return {
@@ -60,7 +62,7 @@ def answer(request: SizingRequest, catalog: Catalog, detail: Detail | None = Non
         "per_gpu": render.per_gpu(chosen.plan, chosen.sizing, *words.confidence(chosen.sizing)),
         "recommendation": recommendation_json(chosen, missing),
         "sharding_floor": floor_json(chosen, found),
-        "levers": [render.lever_json(lever) for lever in found],
+        "levers": [render.lever_json(lever, kept) for lever in found],
         "time": time_json(chosen.plan, chosen.tokens),
         "verdict": words.verdict(chosen.plan, chosen.sizing, missing),
         "comparison": comparison(answered),

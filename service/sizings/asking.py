@@ -209,6 +209,12 @@ def _stack_refusals(values: Mapping[str, Any], stack: Stack, architecture: Archi
         yield FieldError(
             "/recompute", f"{stack.name} has no selective recompute", "selective", "none or full", ("full", "none"),
         )  # fmt: skip
+    asked = values.get("recompute")
+    if isinstance(asked, Mapping) and asked["full_layers"] > architecture.layers:
+        yield FieldError(
+            "/recompute", f"the model has {architecture.layers} layers to recompute", str(asked["full_layers"]),
+            f'{{"full_layers": n}} with n up to {architecture.layers}', ("full",),
+        )  # fmt: skip
     if architecture.position == "learned" and values["sequence_length"] > architecture.max_positions:
         yield FieldError(
             "/sequence_length", "longer than the model's learned position table", str(values["sequence_length"]),

@@ -137,21 +137,25 @@ def whole_model(sizing: Sizing) -> dict[str, Any]:
     }
 
 
-def stage_terms(stage: StageSizing, sizing: Sizing) -> list[dict[str, Any]]:
-    """The seven terms of one stage at its peak; they add up to its device bytes."""
+def stage_terms(stage: StageSizing, sizing: Sizing, *, needed: bool = False) -> list[dict[str, Any]]:
+    """The seven terms of one stage at its peak; they add up to its device bytes, or to what it needs at least."""
     totals, formula = stage.line.at(stage.instant), "sum of the rows alive on this GPU"
     made = []
     for name in TERMS[:-1]:
         listed = parts(stage.bundles, name, stage.instant)
         made.append(term(name, int(totals[name]), covered(sizing, name), formula, listed))
     runtime = stage.runtime
+    slack, slack_formula = (
+        (runtime.firm_slack, "slack that stays") if needed else (runtime.slack, "reserved − allocated")
+    )
     quantities = (
-        ("allocator", int(runtime.slack), "reserved − allocated"),
+        ("allocator", int(slack), slack_formula),
         ("context", int(runtime.context), "per process"),
         ("communicators", int(runtime.communicators), "per group of ranks"),
     )
     listed = [{"name": name, "bytes": size, "formula": formula} for name, size, formula in quantities]
-    made.append(term("runtime", sum(size for _, size, _ in quantities), None, "device − allocated", listed))
+    formula = "needed − allocated" if needed else "device − allocated"
+    made.append(term("runtime", sum(size for _, size, _ in quantities), None, formula, listed))
     return made
 
 
@@ -203,19 +207,22 @@ def floor_json(found: Floor, sizing: Sizing, then: str | None) -> dict[str, Any]
     """The sharding floor and what lies beyond it."""
     return {
         "bytes_per_gpu": found.bytes_per_gpu,
-        "terms": stage_terms(found.stage, sizing),
+        "terms": stage_terms(found.stage, sizing, needed=True),
         "fits": found.bytes_per_gpu <= sizing.usable_bytes,
         "helps_until_gpus": found.helps_until_gpus,
         "then": then,
     }
 
 
-def lever_json(lever: Lever) -> dict[str, Any]:
-    """One lever."""
+def lever_json(lever: Lever, pinned: Mapping[str, Any]) -> dict[str, Any]:
+    """One lever; `pinned` are the keys that keep the layout it was sized on, where the request gave none."""
+    change = {**pinned, **lever.change}
+    if pinned:
+        change["gpus"] = change["tp"] * change["pp"] * change["cp"] * change["dp"]
     return {
         "lever": lever.text,
         "touches": lever.touches,
-        "change": lever.change,
+        "change": change,
         "saves_bytes_per_gpu": lever.saves_bytes_per_gpu,
         "peak_bytes": lever.peak_bytes,
         "costs": lever.costs,

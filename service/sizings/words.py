@@ -124,12 +124,22 @@ def confidence(sizing: Sizing) -> tuple[str, str]:
     return "dense model, every tensor derived", "high"
 
 
+def unsupported_precision(sizing: Sizing) -> str | None:
+    """The number format of the run's matrix products when the catalogue says that the GPU has no units for it."""
+    wanted = "fp8" if sizing.recipe.precision == "fp8" else sizing.recipe.compute
+    speeds = sizing.gpu.dense_tflops
+    return wanted if wanted in ("fp8", "bf16") and speeds and not speeds.get(wanted) else None
+
+
 def warnings(made: Plan, sizing: Sizing, inputs: Mapping[str, Input]) -> Iterator[tuple[str, str]]:
     """Layouts that run but are unwise, and inputs that were read in a way worth knowing."""
     gpu = sizing.gpu
     yield from unwise(sizing.architecture, made.layout, sizing.run, gpu)
     if inputs["precision"].source == "gpu":
         yield "no_bf16", f"{gpu.name} has no bf16 matrix units: fp16-mixed was taken"
+    missing = unsupported_precision(sizing)
+    if missing is not None and inputs["precision"].source == "request":
+        yield "precision_not_on_gpu", f"{gpu.name} has no {missing} matrix units: memory is as sized, speed is not"
     longest = sizing.architecture.max_positions
     if longest and sizing.run.sequence_length > longest:
         yield (

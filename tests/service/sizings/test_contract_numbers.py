@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service.catalog.facts import packaged
+from service.engine.errors import InvalidInput
 from service.requests.schemas import load_request
 from service.sizings.answer import answer
 
@@ -152,3 +153,30 @@ def test_whole_model_activations_are_those_of_the_recompute_that_was_asked() -> 
     asked_none = answer(load_request({"model": "llama-3.1-70b", "micro_batch": 2, "recompute": "none"}), packaged())
     assert asked_nothing["per_gpu"]["layout"]["recompute"] != "none"
     assert asked_nothing["whole_model"]["activation_bytes"] == asked_none["whole_model"]["activation_bytes"]
+
+
+def test_floor_terms_add_up_to_the_floor(sizing: dict[str, Any]) -> None:
+    floor = sizing["sharding_floor"]
+    assert of(floor["terms"], *TERMS) == floor["bytes_per_gpu"]
+
+
+@pytest.mark.parametrize(
+    "asked", [REQUESTS[0], REQUESTS[1], {"model": "llama-3.1-8b", "gpus": 8}, REQUESTS[6]], ids=str
+)
+def test_a_lever_sent_back_saves_what_it_promises(asked: dict[str, Any]) -> None:
+    before = answer(load_request(asked), packaged())
+    needed = before["per_gpu"]["peak"]["needed_bytes"]
+    for lever in before["levers"]:
+        after = answer(load_request({**asked, **lever["change"]}), packaged())
+        assert needed - after["per_gpu"]["peak"]["needed_bytes"] == lever["saves_bytes_per_gpu"], lever["lever"]
+
+
+def test_more_layers_to_recompute_than_the_model_has_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="32 layers"):
+        asked = {"model": "llama-3.1-8b", "gpus": 8, "dp": 8, "recompute": {"full_layers": 999}}
+        answer(load_request(asked), packaged())
+
+
+def test_a_precision_that_the_gpu_lacks_is_said() -> None:
+    sizing = answer(load_request({"model": "llama-3.1-8b", "gpu": "A100", "gpus": 8, "precision": "fp8"}), packaged())
+    assert "precision_not_on_gpu" in {warning["code"] for warning in sizing["warnings"]}
