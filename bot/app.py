@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -16,10 +17,12 @@ from slack_sdk.http_retry.builtin_handlers import ConnectionErrorRetryHandler, R
 
 from bot import ids, listeners, texts
 from bot.blocks.links import Links
+from bot.blocks.message import Message
 from bot.blocks.problems import incident_message
-from bot.delivery import Courier
+from bot.delivery import Conversation, Courier
 from bot.desk import Desk
 from bot.jobs import Jobs
+from bot.news import News
 from bot.replies import Replies
 from bot.replies.question import Sources
 from bot.service_client import ServiceClient
@@ -38,9 +41,11 @@ class Bot:
     app: App
     service: ServiceClient
     desk: Desk
+    news: News
 
     def close(self, *, within_s: float) -> None:
         """Answers what was taken, as far as `within_s` allows; tells the others to ask again."""
+        self.news.close()
         abandoned = self.desk.close(within_s=within_s)
         self.service.close()
         log.info("stopped", abandoned=abandoned)
@@ -69,7 +74,25 @@ def create_bot(settings: Settings) -> Bot:
     listeners.register(app, desk, replies)
     app.error(answer_failure)
     identity.learn()
-    return Bot(app=app, service=service, desk=desk)
+    return Bot(app=app, service=service, desk=desk, news=decision_news(settings, client, service))
+
+
+def decision_news(settings: Settings, client: WebClient, service: ServiceClient) -> News:
+    """Not started yet: that is for a process that serves, not for a test or a check."""
+    speaking = WebClient(token=settings.bot_token, base_url=client.base_url, timeout=API_TIMEOUT_S)
+    courier = Courier()
+
+    def tell(user: str, message: Message) -> None:
+        courier.deliver(message, Conversation(speaking, user), request_id=ids.incident_id())
+
+    return News(
+        service=service,
+        links=Links(settings.public_url),
+        tell=tell,
+        every_s=settings.news_every_s,
+        state_dir=Path(settings.state_dir) if settings.state_dir else None,
+        name=f"{settings.bot_token}@{settings.service_url}",
+    )
 
 
 def web_client(settings: Settings) -> WebClient:

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 _IDENTIFIER = re.compile(r"[A-Z0-9]{1,32}")
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A person in a workspace. On an org-wide installation a payload may name the enterprise only."""
+    """A person in a workspace, and where that person asked, if that is known.
+
+    On an org-wide installation a payload may name the enterprise only.
+    """
 
     team: str
     user: str
+    channel: str | None = None
 
     @property
     def on_behalf_of(self) -> str:
@@ -28,10 +33,11 @@ class Asker:
         event = body.get("event") or {}
         user = body.get("user_id") or body.get("user") or event.get("user")
         team = body.get("team_id") or body.get("team") or body.get("enterprise_id") or body.get("enterprise")
-        return cls(team=_identifier(team), user=_identifier(user))
+        channel = body.get("channel_id") or body.get("channel") or event.get("channel")
+        return cls(team=_identifier(team) or UNKNOWN, user=_identifier(user) or UNKNOWN, channel=_identifier(channel))
 
 
-def _identifier(value: Any) -> str:
+def _identifier(value: Any) -> str | None:
     """Slack's ids are upper-case letters and digits; anything else must not get into a header."""
     text = str(value.get("id") if isinstance(value, Mapping) else value)
-    return text if _IDENTIFIER.fullmatch(text) else "unknown"
+    return text if _IDENTIFIER.fullmatch(text) else None

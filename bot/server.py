@@ -56,6 +56,7 @@ def serve_http(settings: Settings) -> None:
 
         def load(self) -> Flask:
             self.bot = create_bot(settings)
+            self.bot.news.start()
             return create_wsgi(self.bot)
 
         def drain(self, arbiter: Any, worker: Any) -> None:

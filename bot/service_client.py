@@ -16,6 +16,7 @@ from bot.service_errors import (
     Fault,
     FieldProblem,
     NotFound,
+    NotKnown,
     Refused,
     Rejected,
     ServiceError,
@@ -88,9 +89,20 @@ class ServiceClient:
         """The same answer, unrecorded."""
         return self._ask("GET", "/api/v1/estimate", call, query=query)
 
-    def decide(self, identifier: str, decision: Mapping[str, Any], call: Call, *, key: str) -> Json:
-        path = f"/api/v1/sizings/{quote(identifier, safe='')}/decisions"
-        return self._ask("POST", path, call, body=decision, key=key)
+    def decide(
+        self, identifier: str, decision: Mapping[str, Any], call: Call, *, key: str, patience_s: float | None = None
+    ) -> Json:
+        """Records what was decided on a sizing; the last decision stands."""
+        return self._ask("POST", _decisions(identifier), call, body=decision, key=key, patience_s=patience_s)
+
+    def decisions_on(self, identifier: str, call: Call) -> list[Json]:
+        """First to last."""
+        return _items(self._ask("GET", _decisions(identifier), call))
+
+    def news(self, query: Mapping[str, Any], call: Call) -> tuple[list[Json], str]:
+        """Decisions in the order in which they were made, and the cursor to go on with."""
+        found = self._ask("GET", "/api/v1/decisions", call, query=query)
+        return _items(found), str(found.get("next") or "")
 
     def is_alive(self) -> bool:
         try:
@@ -114,6 +126,8 @@ class ServiceClient:
     ) -> Json:
         """One call. With `patience_s` somebody's form is waiting: one attempt, no longer than that."""
         headers = {"Trainmem-On-Behalf-Of": call.asker.on_behalf_of, "X-Request-Id": call.request_id}
+        if call.asker.channel:
+            headers["Trainmem-Channel"] = call.asker.channel
         if key:
             headers["Idempotency-Key"] = key
         request = self._http.build_request(method, path, json=body, params=query, headers=headers)
@@ -157,7 +171,9 @@ def problem(response: httpx.Response, where: str) -> ServiceError:
     status = response.status_code
     if status in (429, 503):
         return Busy(detail, retry_after_s=_retry_after_s(response), cause=cause)
-    if status in (401, 403):
+    if status == 401:
+        return NotKnown(detail, cause=cause)
+    if status == 403:
         return Refused(detail, cause=cause)
     if status == 404 and members:
         return NotFound(detail, cause=cause)
@@ -193,6 +209,10 @@ def _json(response: httpx.Response, where: str) -> Json:
     if not isinstance(document, dict):
         raise Fault("not an object", cause=f"{where}: {response.status_code} with JSON that is not an object")
     return document
+
+
+def _decisions(identifier: str) -> str:
+    return f"/api/v1/sizings/{quote(identifier, safe='')}/decisions"
 
 
 def _search(words: str, limit: int) -> dict[str, Any]:

@@ -41,6 +41,10 @@ class Busy(ServiceError):
         super().__init__(detail, cause=cause)
 
 
+class NotKnown(ServiceError):
+    pass
+
+
 class Refused(ServiceError):
     pass
 

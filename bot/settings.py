@@ -91,6 +91,12 @@ class Settings:
         20.0,
         _seconds,
     )
+    news_every_s: float = _variable(
+        "TRAINMEM_BOT_NEWS_S", "seconds between two looks for decisions that people should hear of", 15.0, _seconds
+    )
+    state_dir: str | None = _variable(
+        "TRAINMEM_BOT_STATE", "directory for what the bot has told already; without it news begins at each start"
+    )
     public_url: str | None = _variable(
         "TRAINMEM_PUBLIC_URL",
         "address of the service as people's browsers reach it; without it messages have no links",

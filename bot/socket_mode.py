@@ -36,6 +36,7 @@ def run(settings: Settings) -> int:
         log.error("app_token_refused", error=error.response.get("error"))
         return EXIT_REFUSED
     log.info("connected", transport="socket")
+    bot.news.start()
     stop.wait()
     handler.close()  # type: ignore[no-untyped-call]
     bot.close(within_s=DRAIN_S)

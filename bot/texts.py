@@ -98,6 +98,7 @@ BUTTON_SHARE = "Share in channel"
 BUTTON_CHANGE = "Change…"
 BUTTON_COMPARE = "Compare GPUs"
 BUTTON_EXPLAIN = "Explain"
+BUTTON_DECIDE = "Decide…"
 BUTTON_BACK = "Back"
 BUTTON_OPEN = "Open in browser"
 BUTTON_SHOW = "Show"
@@ -141,6 +142,33 @@ FORM_PLACEHOLDERS = {
     "more": "tp=8 zero=3 stack=megatron",
 }
 FORM_HINTS = {"more": "The words of the command; “/trainmem help” lists them."}
+
+# Decisions ----------------------------------------------------------------------------------------------------------
+
+DECISION_TITLE = "Decide on this run"
+DECISION_SUBMIT = "Record it"
+DECISION_AS_ASKED = "as asked"
+DECISION_REASON = "needed unless you approve"
+DECISION_LABELS = {
+    "decision": "Decision",
+    "gpus_granted": "GPUs granted",
+    "gpu": "GPU granted",
+    "reason": "Why",
+}
+DECISIONS = {
+    "approve": "Approve",
+    "override": "Grant something else than was asked",
+    "reject": "Reject",
+    "withdraw": "Withdraw the last decision",
+}
+DECIDED = {
+    "approve": "✅ *Approved* by {by}",
+    "override": "✅ *Granted otherwise* by {by}",
+    "reject": "⛔ *Rejected* by {by}",
+    "withdraw": "↩️ *Decision withdrawn* by {by}",
+}
+DECIDED_GRANTS = ": *{granted}* for {model}"
+DECIDED_ON = ": {model}"
 
 # The Home tab -------------------------------------------------------------------------------------------------------
 
@@ -198,6 +226,7 @@ TIMED_OUT = (
     "asking again in a minute is safe."
 )
 BUSY = "The sizing service is busy. Please ask again in {seconds} seconds."
+NOT_KNOWN = "The sizing service does not know me. That is for the operators to put right; they find it by the id below."
 NOT_ALLOWED = "The sizing service does not let me ask for you: {detail}"
 NOT_FOUND = "The sizing service knows nothing by that name: {detail}"
 FAULT = (

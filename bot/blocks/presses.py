@@ -19,6 +19,7 @@ SHARE = "share"
 CHANGE = "change"
 COMPARE = "compare_gpus"
 EXPLAIN = "explain"
+DECIDE = "decide"
 EXPLAIN_TERM = "explain_term"
 WHAT_IF = "what_if"
 SHOW = "show_sizing"
@@ -52,11 +53,21 @@ def sizing_presses(sizing: Mapping[str, Any], links: Links, back_to: str | None)
         button(texts.BUTTON_CHANGE, CHANGE),
         button(texts.BUTTON_COMPARE, COMPARE),
         button(texts.BUTTON_EXPLAIN, EXPLAIN),
+        button(texts.BUTTON_DECIDE, DECIDE),
         *([button(texts.BUTTON_BACK, SHOW, value=back_to)] if back_to else []),
         *open_button(identifier, links),
     ]
     rows = [actions([menu], block_id(identifier, "levers"))] if menu else []
     return (*rows, actions(buttons, block_id(identifier, "next")))
+
+
+def shared_presses(sizing: Mapping[str, Any], links: Links) -> tuple[Block, ...]:
+    """Under an answer that a whole channel sees: what everybody may ask, answered to whoever pressed."""
+    identifier = sizing.get("id")
+    if not identifier:
+        return ()
+    buttons = [button(texts.BUTTON_DECIDE, DECIDE), button(texts.BUTTON_EXPLAIN, EXPLAIN)]
+    return (actions([*buttons, *open_button(identifier, links)], block_id(identifier, "shared")),)
 
 
 def open_button(identifier: str, links: Links) -> list[Element]:

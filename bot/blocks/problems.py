@@ -10,7 +10,17 @@ from bot.blocks.elements import Block, Element, actions, button, context, sectio
 from bot.blocks.message import Message
 from bot.blocks.presses import USE_SUGGESTION
 from bot.blocks.text import clip, code, escape, plain
-from bot.service_errors import Busy, FieldProblem, NotFound, Refused, Rejected, ServiceError, TimedOut, Unreachable
+from bot.service_errors import (
+    Busy,
+    FieldProblem,
+    NotFound,
+    NotKnown,
+    Refused,
+    Rejected,
+    ServiceError,
+    TimedOut,
+    Unreachable,
+)
 
 ERRORS_SHOWN = 6
 SUGGESTIONS_SHOWN = 3
@@ -31,6 +41,8 @@ def sentence(error: Exception) -> str:
         return texts.TIMED_OUT.format(seconds=f"{error.timeout_s:g}")
     if isinstance(error, Busy):
         return texts.BUSY.format(seconds=math.ceil(error.retry_after_s))
+    if isinstance(error, NotKnown):
+        return texts.NOT_KNOWN
     if isinstance(error, Refused):
         return texts.NOT_ALLOWED.format(detail=escape(clip(error.detail, 300)))
     if isinstance(error, NotFound):

@@ -16,7 +16,7 @@ from bot.blocks.floor import floor_words
 from bot.blocks.layout import layout_words
 from bot.blocks.links import Links
 from bot.blocks.message import Message, Part
-from bot.blocks.presses import sizing_presses
+from bot.blocks.presses import shared_presses, sizing_presses
 from bot.blocks.terms import term_line, term_table
 from bot.blocks.text import escape, plain
 from bot.blocks.verdict import advice_lines
@@ -28,14 +28,19 @@ _LAYOUT_WORDS = re.compile(r", (?:one GPU|[a-z_]+=[^\s,;]+)(?:,? [a-z_]+=[^\s,;]
 
 
 def sizing_message(
-    sizing: Sizing, links: Links, *, lead: tuple[str, str] | None = None, shared_by: str | None = None
+    sizing: Sizing,
+    links: Links,
+    *,
+    lead: tuple[str, str] | None = None,
+    standing: str = "",
+    shared_by: str | None = None,
 ) -> Message:
     """Verdict, figures, the table of terms, the floor, what was assumed, where it is recorded, what to press next.
 
-    `lead` is a line above it all and the id of a sizing to go back to. A message that is shared in a channel says by
-    whom and has nothing to press, since a press would be on that person's behalf.
+    `lead` is a line above it all and the id of a sizing to go back to, `standing` the decision that stands. A message
+    that is shared in a channel says by whom, and offers only what everybody there may press.
     """
-    details = [*advice_lines(sizing), floor_words(sizing)]
+    details = [standing, *advice_lines(sizing), floor_words(sizing)]
     title, rest = headline(sizing)
     parts: list[Part] = [header(title), *([section(escape(rest[:1].upper() + rest[1:]))] if rest else [])]
     parts += [section(run_words(sizing)), fields(figures(sizing)), term_table(sizing)]
@@ -48,6 +53,7 @@ def sizing_message(
         parts.insert(0, context(lead[0]))
     if shared_by:
         parts.append(context(texts.SHARED_BY.format(user=shared_by)))
+        parts += shared_presses(sizing, links)
     else:
         parts += sizing_presses(sizing, links, back_to=lead[1] if lead else None)
     return Message(text=fallback(sizing, details, links), parts=tuple(parts), metadata=metadata(sizing))

@@ -52,6 +52,6 @@ def link(url: str, label: str) -> str:
 
 def plain(mrkdwn: str) -> str:
     """What a screen reader or a terminal should get of our own mrkdwn: labels of links, no emphasis, no entities."""
-    text = re.sub(r"<([^|>]+)\|([^>]+)>", r"\2", mrkdwn)
+    text = re.sub(r"<@(\w+)>", r"@\1", re.sub(r"<([^|>]+)\|([^>]+)>", r"\2", mrkdwn))
     text = re.sub(r"(?<!\w)[*`]|[*`](?!\w)", "", text)
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

@@ -16,19 +16,17 @@ from bot.asker import Asker
 from bot.blocks import form, presses, quantities
 from bot.blocks.catalogue import memory_words
 from bot.blocks.elements import Element, option
-from bot.blocks.problems import sentence
 from bot.delivery import Conversation, Destination, ResponseUrl
 from bot.desk import Desk
+from bot.listeners import views
 from bot.listeners.press import Press
+from bot.listeners.views import open_filled
 from bot.replies import Replies, sizing
 from bot.replies.question import Question, request_of
 from bot.service_client import Call
 from bot.service_errors import Rejected, ServiceError
 
 log = structlog.get_logger(__name__)
-
-PATIENCE_S = limits.ACK_S - 0.8
-"""How long the service may take while a submitted form waits; what takes longer is answered by a message."""
 
 MOST_OPTIONS = limits.SELECT_OPTIONS - 1
 
@@ -44,7 +42,8 @@ def register(app: App, desk: Desk, replies: Replies) -> None:
     @app.action(presses.CHANGE)
     def change(ack: Ack, body: dict[str, Any], client: WebClient) -> None:
         press = Press.of(body)
-        view = partial(open_filled, client, replies, press)
+        fill = partial(filled, origin={"response_url": press.response_url})
+        view = partial(open_filled, client, replies, press, fill)
         desk.show(view, *press.beside(client), request_id=press.question.request_id)
         ack()
 
@@ -72,18 +71,9 @@ def open_empty(client: WebClient, trigger_id: str, origin: Mapping[str, Any]) ->
     client.views_open(trigger_id=trigger_id, view=form.form_view({}, origin))
 
 
-def open_filled(client: WebClient, replies: Replies, press: Press) -> None:
-    """Opens at once, because a trigger lives three seconds, and fills the form when the sizing is read."""
-    opened = client.views_open(trigger_id=press.trigger_id, view=form.message_view(texts.FORM_LOADING))
-    try:
-        request = request_of(replies.sources.service.read_sizing(press.sizing_id, press.question.call))
-    except ServiceError as error:
-        log.error("form_not_filled", id=press.question.request_id, cause=error.cause)
-        view = form.message_view(f"{sentence(error)} {texts.INCIDENT.format(id=press.question.request_id)}")
-    else:
-        origin = {"response_url": press.response_url}
-        view = form.form_view(request, origin) if form.can_be_changed(request) else form.message_view(texts.FORM_OBJECT)
-    client.views_update(view_id=opened["view"]["id"], view=view)
+def filled(sizing: Mapping[str, Any], origin: Mapping[str, Any]) -> form.View:
+    request = request_of(sizing)
+    return form.form_view(request, origin) if form.can_be_changed(request) else form.message_view(texts.FORM_OBJECT)
 
 
 def submitted_question(body: Mapping[str, Any], view: Mapping[str, Any]) -> Question:
@@ -101,7 +91,7 @@ def errors_at_fields(replies: Replies, question: Question) -> dict[str, str]:
     """
     try:
         replies.sources.service.create_sizing(
-            {"command": question.text}, question.call, key=question.key, patience_s=PATIENCE_S
+            {"command": question.text}, question.call, key=question.key, patience_s=views.PATIENCE_S
         )
     except Rejected as error:
         return form.form_errors(error)
@@ -128,7 +118,7 @@ def options(
     typed = str(body.get("value") or "")
     call = Call(asker=Asker.of(body), request_id=ids.incident_id())
     try:
-        found = search(typed, call, limit=MOST_OPTIONS, patience_s=PATIENCE_S)
+        found = search(typed, call, limit=MOST_OPTIONS, patience_s=views.PATIENCE_S)
     except ServiceError as error:
         log.error("no_options", id=call.request_id, cause=error.cause)
         found = []

@@ -7,9 +7,11 @@ from typing import Any
 import structlog
 
 from bot.blocks.change import change_lead
+from bot.blocks.decision import decision_line
 from bot.blocks.message import Message
 from bot.blocks.sizing import sizing_message
 from bot.replies.question import Question, Sources, request_of
+from bot.service_errors import ServiceError
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +30,18 @@ def typed(sources: Sources, question: Question) -> Message:
 
 
 def shown(sources: Sources, question: Question, identifier: str) -> Message:
-    return sizing_message(sources.service.read_sizing(identifier, question.call), sources.links)
+    sizing = sources.service.read_sizing(identifier, question.call)
+    return sizing_message(sizing, sources.links, standing=standing(sources, question, sizing))
+
+
+def standing(sources: Sources, question: Question, sizing: Sizing) -> str:
+    """The last decision on it; an answer is worth showing without one, too."""
+    try:
+        made = sources.service.decisions_on(sizing["id"], question.call)
+    except ServiceError as error:
+        log.warning("decisions_not_read", id=question.request_id, cause=error.cause)
+        return ""
+    return decision_line(made[-1], sizing["model"]["name"]) if made else ""
 
 
 def what_if(sources: Sources, question: Question, identifier: str, lever: str) -> Message:
@@ -47,6 +60,7 @@ def on_gpu(sources: Sources, question: Question, identifier: str, gpu: str) -> M
 
 
 def for_channel(sources: Sources, question: Question, identifier: str) -> Message:
-    """For everybody in the channel: the answer, who shared it, and nothing to press on the asker's behalf."""
+    """For everybody in the channel: the answer, who shared it, and what everybody may press."""
     sizing = sources.service.read_sizing(identifier, question.call)
-    return sizing_message(sizing, sources.links, shared_by=question.asker.user)
+    made = standing(sources, question, sizing)
+    return sizing_message(sizing, sources.links, standing=made, shared_by=question.asker.user)

@@ -23,3 +23,17 @@ from bot.asker import Asker
 )
 def test_the_asker_of_a_payload(body: dict[str, Any], header: str) -> None:
     assert Asker.of(body).on_behalf_of == header
+
+
+@pytest.mark.parametrize(
+    ("body", "channel"),
+    [
+        ({"channel_id": "C1"}, "C1"),
+        ({"channel": {"id": "D1"}}, "D1"),
+        ({"event": {"channel": "C2"}}, "C2"),
+        ({"channel_id": "C1\r\nX: 1"}, None),
+        ({}, None),
+    ],
+)
+def test_where_somebody_asked(body: dict[str, Any], channel: str | None) -> None:
+    assert Asker.of(body).channel == channel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,13 +15,14 @@ from tests.bot.conftest import SECRET
 from tests.support.fake_slack import BOT_TOKEN, FakeSlack
 from tests.support.slack_block_kit import problems
 from tests.support.slack_processes import TrainmemProcess, bot_process, service_process, wait_until_bot_is_ready
-from tests.support.slack_requests import SlackCaller
+from tests.support.slack_requests import Answer, SlackCaller
 
 
 @pytest.fixture(scope="module")
 def real_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainmemProcess]:
     database = tmp_path_factory.mktemp("end-to-end") / "trainmem.db"
-    with service_process({"TRAINMEM_DATABASE_URL": f"sqlite:///{database}"}) as process:
+    deciders = {"TRAINMEM_DECIDERS": "slack:T0TEAM/U0BOSS"}
+    with service_process({"TRAINMEM_DATABASE_URL": f"sqlite:///{database}", **deciders}) as process:
         assert process.url
         yield process
 
@@ -39,6 +41,7 @@ def caller(slack: FakeSlack, real_service: TrainmemProcess) -> Iterator[SlackCal
         "TRAINMEM_SLACK_API_URL": slack.api_url,
         "TRAINMEM_SERVICE_URL": real_service.url,
         "TRAINMEM_PUBLIC_URL": real_service.url,
+        "TRAINMEM_BOT_NEWS_S": "0.2",
     }
     with bot_process(environment) as process:
         wait_until_bot_is_ready(process)
@@ -202,3 +205,32 @@ def test_a_form_is_filled_from_an_answer_and_asks_the_same_again(slack: FakeSlac
     view["private_metadata"] = json.dumps({"response_url": again})
     assert caller.submit(view, values).body == ""
     assert cells(slack.message(again, timeout_s=20)) == cells(answer)
+
+
+def decide(slack: FakeSlack, caller: SlackCaller, block: dict[str, Any], **fields: str) -> Answer:
+    seen = len(slack.calls("views.update"))
+    caller.press({"action_id": "decide"}, slack.response_url(), block_id=block["block_id"], ephemeral=False)
+    slack.wait_for(lambda fake: len(fake.calls("views.update")) > seen)
+    view = slack.calls("views.update")[-1]["view"]
+    state: dict[str, Any] = {name: {"x": {"value": fields.get(name)}} for name in ("gpus_granted", "reason")}
+    for name in ("decision", "gpu"):
+        state[name] = {"x": {"selected_option": {"value": fields[name]} if name in fields else None}}
+    return caller.submit(view, state)
+
+
+def test_who_may_decide_decides_once_and_whoever_asked_hears_of_it(slack: FakeSlack, caller: SlackCaller) -> None:
+    url = slack.response_url()
+    caller.command("8B gpu=H100", url)
+    [buttons] = [block for block in slack.message(url)["blocks"] if block.get("block_id", "").endswith(":next")]
+
+    refused = decide(slack, caller, buttons, decision="approve").json()
+    assert "may not decide" in refused["errors"]["decision"]
+
+    boss = replace(caller, user="U0BOSS")
+    missing = decide(slack, boss, buttons, decision="reject").json()
+    assert list(missing["errors"]) == ["reason"]
+    assert decide(slack, boss, buttons, decision="override", gpus_granted="4", reason="pool is full").body == ""
+
+    slack.wait_for(lambda fake: any(call["channel"] == "U0USER" for call in fake.calls("chat.postMessage")))
+    told = [call for call in slack.calls("chat.postMessage") if call["channel"] == "U0USER"]
+    assert "Granted otherwise by @U0BOSS: 4 × h100-sxm5-80gb for llama-3.1-8b" in told[0]["text"]

@@ -10,7 +10,7 @@ import pytest
 
 from bot.asker import Asker
 from bot.service_client import Call, ServiceClient
-from bot.service_errors import Busy, Fault, NotFound, Refused, Rejected, ServiceError, TimedOut, Unreachable
+from bot.service_errors import Busy, Fault, NotFound, NotKnown, Refused, Rejected, ServiceError, TimedOut, Unreachable
 from tests.support.fake_service import FakeService, Told, in_turn, problem, sizing
 
 CALL = Call(asker=Asker("T1", "U1"), request_id="k7q2m9xw")
@@ -45,7 +45,7 @@ def test_a_call_says_for_whom_under_which_id_and_with_which_token(service: FakeS
     ("told", "kind"),
     [
         (problem(400, "not JSON"), Rejected),
-        (problem(401, "who are you"), Refused),
+        (problem(401, "who are you"), NotKnown),
         (problem(403, "not you"), Refused),
         (problem(404, "unknown"), NotFound),
         (problem(409, "already"), Rejected),
@@ -141,6 +141,8 @@ def test_a_refusal_is_not_asked_again(service: FakeService, client: ServiceClien
         ),
         (lambda c: c.estimate({"model": "70B"}, CALL), "/api/v1/estimate", {"model": "70B"}),
         (lambda c: c.decide("sz_1", {}, CALL, key="k"), "/api/v1/sizings/sz_1/decisions", {}),
+        (lambda c: c.decisions_on("sz_1", CALL), "/api/v1/sizings/sz_1/decisions", {}),
+        (lambda c: c.news({"kind": "slack"}, CALL), "/api/v1/decisions", {"kind": "slack"}),
     ],
 )
 def test_where_each_question_goes(ask: Callable[[ServiceClient], object], path: str, query: dict[str, str]) -> None:

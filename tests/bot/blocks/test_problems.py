@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bot.blocks.problems import corrected_text, problem_message
-from bot.service_errors import Busy, Fault, FieldProblem, NotFound, Refused, Rejected, TimedOut, Unreachable
+from bot.service_errors import Busy, Fault, FieldProblem, NotFound, NotKnown, Refused, Rejected, TimedOut, Unreachable
 from tests.support.slack_block_kit import problems
 
 UNKNOWN_GPU = FieldProblem(
@@ -94,6 +94,7 @@ def test_only_the_one_plain_place_is_corrected(read: str, given: str | None, sug
         (Unreachable("x", cause="secret cause"), "cannot be reached right now"),
         (TimedOut(10.0, cause="secret cause"), "did not answer within 10 seconds"),
         (Busy("x", retry_after_s=7.2, cause="secret cause"), "ask again in 8 seconds"),
+        (NotKnown("The token slack-bot expired", cause="secret cause"), "does not know me"),
         (Refused("Token is not allowed to act for others.", cause="secret cause"), "Token is not allowed"),
         (NotFound("There is no sizing sz_1.", cause="secret cause"), "There is no sizing sz_1."),
         (Fault("x", cause="secret cause"), "failed on this question"),

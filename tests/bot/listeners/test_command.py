@@ -43,6 +43,7 @@ def test_the_service_hears_the_typed_words_who_asked_and_a_key(
     [asked] = service.sizings_asked()
     assert asked.body == {"command": "70B seq=8k mb=2 gpu=H100"}
     assert asked.headers["trainmem-on-behalf-of"] == "slack:T0TEAM/U0USER"
+    assert asked.headers["trainmem-channel"] == "C0CHANNEL"
     assert asked.headers["idempotency-key"].startswith("slack-")
 
 

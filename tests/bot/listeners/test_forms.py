@@ -158,7 +158,7 @@ def test_a_slow_answer_does_not_keep_the_form_waiting(
     start_bot: Callable[[Settings], Running],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bot.listeners.forms.PATIENCE_S", 0.1)
+    monkeypatch.setattr("bot.listeners.views.PATIENCE_S", 0.1)
     hold = Event()
     service.answers["POST /api/v1/sizings"] = Told(201, sizing(), wait_for=hold)
     url = slack.response_url()

@@ -49,6 +49,7 @@ def test_the_answer_carries_every_press_and_each_of_them_is_known(
         "change",
         "compare_gpus",
         "explain",
+        "decide",
         "open_in_browser",
     ]
     for block_id, element in elements:
@@ -57,13 +58,16 @@ def test_the_answer_carries_every_press_and_each_of_them_is_known(
         assert (pressed.status, pressed.body) == (200, "")
 
 
-def test_share_posts_for_everybody_who_shared_it_and_nothing_to_press(slack: FakeSlack, caller: SlackCaller) -> None:
+def test_share_posts_for_everybody_who_shared_it_and_what_everybody_may_press(
+    slack: FakeSlack, caller: SlackCaller
+) -> None:
     url = slack.response_url()
     caller.press({"action_id": presses.SHARE}, url, block_id=ROW)
     message = slack.message(url)
     assert message["response_type"] == "in_channel" and message["replace_original"] is False
     assert "Shared by <@U0USER>" in text_of(message)
-    assert "actions" not in [block["type"] for block in message["blocks"]]
+    [row] = [block for block in message["blocks"] if block["type"] == "actions"]
+    assert [element["action_id"] for element in row["elements"]] == ["decide", "explain", "open_in_browser"]
 
 
 def test_a_share_that_fails_is_told_to_the_asker_only(
