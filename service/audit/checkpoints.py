@@ -16,16 +16,14 @@ from service.audit.models import AuditCheckpoint, AuditTile
 from service.audit.notes import Checkpoint, NotANote, Note, SigningKey, VerifierKey, by_size, parse, trusted
 from service.audit.verification import Fault, Verifier
 from service.database import Database
-from service.errors import ServiceError
+from service.errors import TrainmemError
 
 _TILES_AT_ONCE = 32
 _BAD_NOTE = "has a checkpoint whose signature does not hold"
 
 
-class NotSigned(ServiceError):
-    """The log is not what it was, so it is not signed."""
-
-    status, slug, title = 500, "audit-fault", "The audit is not what was written"
+class NotSigned(TrainmemError):
+    """The log is not what it was, so it is not signed. Only operators' commands meet this."""
 
     def __init__(self, found: list[Fault]) -> None:
         super().__init__(f"The log is not what was written, so it is not signed: {found[0]}.")

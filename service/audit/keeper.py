@@ -15,7 +15,7 @@ from service.audit import service as audit
 from service.audit.checkpoints import NotSigned, make
 from service.audit.notes import NotANote, Note
 from service.database import Database
-from service.errors import ServiceError, SettingError
+from service.errors import SettingError, TrainmemError
 from service.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -57,8 +57,8 @@ def _round(database: Database, settings: Settings, by: audit.Actor) -> None:
     try:
         kept = keep(database, settings, by=by)
     except NotSigned as error:
-        log.critical("audit_fault", detail=error.detail, first_seq=error.faults[0].seq, faults=len(error.faults))
-    except (ServiceError, SettingError, sa.exc.SQLAlchemyError, OSError) as error:
+        log.critical("audit_fault", detail=str(error), first_seq=error.faults[0].seq, faults=len(error.faults))
+    except (TrainmemError, sa.exc.SQLAlchemyError, OSError) as error:
         log.error("checkpoint_failed", error=str(error))
     else:
         if kept.note is not None:

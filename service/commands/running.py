@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from service.database import Database
 from service.door import Caller
 from service.engine.errors import InvalidInput
-from service.errors import ServiceError, SettingError
+from service.errors import TrainmemError
 from service.settings import Settings
 
 
@@ -26,9 +26,7 @@ def opened() -> Iterator[tuple[Settings, Database]]:
             yield settings, database
     except InvalidInput as refused:
         raise click.ClickException("\n".join(_told(error) for error in refused.errors)) from refused
-    except ServiceError as refused:
-        raise click.ClickException(refused.detail) from refused
-    except SettingError as refused:
+    except TrainmemError as refused:
         raise click.ClickException(str(refused)) from refused
     except (sa.exc.OperationalError, sa.exc.ProgrammingError, sa.exc.InterfaceError) as error:
         raise click.ClickException(f"{error.orig}\nIs the database up, and was trainmem migrate run?") from error
