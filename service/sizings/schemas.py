@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import marshmallow as ma
 from marshmallow import fields, validate
@@ -12,11 +12,13 @@ from marshmallow import fields, validate
 class Answer(ma.Schema):
     """Members are null where they do not apply, never absent. There may be more than are described."""
 
+    ONLY_WHEN_ASKED: ClassVar[tuple[str, ...]] = ()
+
     class Meta:
         unknown = ma.INCLUDE
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        field_obj.required = True
+        field_obj.required = field_name not in self.ONLY_WHEN_ASKED
 
 
 def _bytes(meaning: str) -> fields.Integer:
@@ -107,6 +109,8 @@ class Caution(Answer):
 
 class Estimate(Answer):
     """The answer to one question. Bytes are integers; GB is 10^9 bytes, GiB is 2^30."""
+
+    ONLY_WHEN_ASKED = ("rows",)
 
     engine_version = fields.String()
     catalog_digest = fields.String()
