@@ -53,6 +53,8 @@ class Run:
     moe_dispatcher: str = "all-to-all"
     moe_capacity: float | None = None
     moe_balanced: bool = False
+    #: token copies on the fullest expert-parallel rank, in thousandths of the even share (dropless routing)
+    routing_skew_permille: int = 1000
     fp8_recipe: str | None = None
     fp8_params: bool = False
     bf16_layers: tuple[int, int] = (0, 0)

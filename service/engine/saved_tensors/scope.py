@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from service.engine.architecture import Architecture, LayerKind
-from service.engine.elementwise import Int, ceil_div, maximum
+from service.engine.elementwise import Int, ceil_div, maximum, share, where
 from service.engine.hardware import Gpu
 from service.engine.layout import Layout
 from service.engine.ledger import Dim, Row, tensor
@@ -140,11 +140,20 @@ class Scope:
 
     @cached_property
     def routed_tokens(self) -> Dim:
-        """Token copies that reach the experts of this rank when routing is even: every rank sends top_k copies of its
-        own tokens (a 1/tp part when the sequence is split) and receives as many; etp ranks gather each other's."""
-        moe = self.architecture.moe
-        top_k = moe.top_k if moe else 0
-        return Dim("k·b·s", self.tokens_sp.size * top_k * self.layout.etp, self.tokens_sp.sharded_by)
+        """Token copies that reach the experts of this rank. With even routing every rank sends top_k copies of its own
+        tokens (a 1/tp part when the sequence is split) and receives as many; etp ranks gather each other's.
+
+        A capacity factor pads (or drops) to that many times the even share; without one, the fullest of several
+        expert-parallel ranks may hold `routing_skew_permille` thousandths of it. One rank with all experts holds
+        every copy, however they are spread.
+        """
+        moe, run = self.architecture.moe, self.run
+        even = self.tokens_sp.size * (moe.top_k if moe else 0) * self.layout.etp
+        if run.moe_capacity is not None:
+            even = share(even, round(run.moe_capacity * 1000), 1000)
+        elif run.routing_skew_permille != 1000:
+            even = where(self.layout.ep > 1, share(even, run.routing_skew_permille, 1000), even)
+        return Dim("k·b·s", even, self.tokens_sp.sharded_by)
 
     def saved(
         self, name: str, module: str, shape: tuple[Dim, ...], dtype: str, *, why: str, source: str, dropped_by: str = ""

@@ -1,5 +1,6 @@
 """What an answer says in words: short, true, with the figures that it rests on."""
 
+import re
 from typing import Any
 
 import pytest
@@ -58,3 +59,13 @@ def test_instead_of_a_layout_that_does_not_fit_it_says_what_changes() -> None:
     why = found["recommendation"]["why"]
     assert "It changes least of what was asked: recompute none → full." in why
     assert any(line.startswith("As asked (tp=2)") for line in why)
+
+
+def test_a_mixture_says_what_a_skewed_router_would_need() -> None:
+    """The fullest rank with twice its share holds more, and the answer says whether that still fits."""
+    asked = {"model": "mixtral-8x7b", "gpus": 32, "tp": 4, "ep": 8, "stack": "megatron"}
+    sizing = answer(load_request(asked), packaged())
+    said = next(warning["message"] for warning in sizing["warnings"] if warning["code"] == "balanced_routing")
+    found = re.search(r"needs ([\d.]+) GiB, which still fits", said)
+    assert found is not None
+    assert float(found[1]) > sizing["per_gpu"]["peak"]["needed_bytes"] / 2**30
