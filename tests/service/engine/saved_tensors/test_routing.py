@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from service.engine.architecture import Architecture, MixtureOfExperts
+from service.engine.hardware import Gpu
 from service.engine.layout import Layout
 from service.engine.run import Run
 from service.engine.saved_tensors.scope import Scope, kernels
@@ -16,6 +17,7 @@ MIXTRAL = Architecture(
     layers=32, hidden_size=4096, heads=32, kv_heads=8, head_dim=128, ffn_size=None, vocab_size=32000,
     max_positions=32768, moe=MixtureOfExperts(experts=8, top_k=2, ffn_size=14336),
 )  # fmt: skip
+H100 = Gpu(id="h100", name="H100", vendor="NVIDIA", memory_bytes=85_028_896_768, compute_capability="9.0")
 EVEN = 2 * 4096 // 4  # two experts a token; 4,096 tokens, a quarter of them on each tensor-parallel rank
 
 
@@ -24,7 +26,7 @@ def routed(ep: int = 8, **changes: object) -> object:
     run = replace(Run(sequence_length=4096, kernels=stack.kernels), **changes)  # type: ignore[arg-type]
     layout = Layout(tp=4, sp=True, dp=8, ep=ep, shard="optimizer")
     made = recipe(stack, RecipeRequest(), sharded=False)
-    return Scope(MIXTRAL, run, layout, made, kernels(stack, run, made)).routed_tokens.size
+    return Scope(MIXTRAL, run, layout, made, kernels(stack, run, made, H100)).routed_tokens.size
 
 
 def test_even_routing_gives_every_rank_as_many_copies_as_it_sends() -> None:
