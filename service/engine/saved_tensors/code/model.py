@@ -101,10 +101,12 @@ class Model:
 
     def called(self, layer: Callable[[Tensor], Tensor], x: Tensor, positional: Sequence[Tensor] = ()) -> Tensor:
         """Call a layer, checkpointed or not; a checkpointed call saves the tensors that it takes by position."""
-        call = partial(self._until_return, layer)
+        call = partial(self._until_return, layer, self.kind)
         return self.tape.checkpoint(call, x, positional) if self.recomputed else call(x)
 
-    def _until_return(self, layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def _until_return(self, layer: Callable[[Tensor], Tensor], kind: LayerKind, x: Tensor) -> Tensor:
+        # backward runs a checkpointed layer again when the program has long moved on to layers of another kind
+        before, self.kind = self.kind, kind
         if self.facts.frozen and self.tape.replaying is not None and x.node is not None:
             # a frozen base is trained with reentrant checkpointing: the layer's output and what its functions hold
             # outlive their own backward, up to the end of the layer's (fms-acceleration, slopes over tokens)
@@ -114,6 +116,7 @@ class Model:
         try:
             return layer(x)
         finally:
+            self.kind = before
             self.probabilities.clear()
 
     def hold(self, x: Tensor) -> None:
