@@ -35,7 +35,8 @@ def intervals(
     """The interval of every level, given the predicted bytes of each.
 
     A level with fewer than ten measured cases of the stack takes the level below, widened by the bounds of the named
-    quantities between them. Nothing a device shows is more than its memory, unless the run does not fit it.
+    quantities between them. Nothing a device shows is more than its memory, which bounds a run predicted to fit; what
+    one that does not fit would need has no such bound.
     """
     found: dict[str, Interval] = {}
     for index, level in enumerate(LEVELS):
@@ -51,8 +52,8 @@ def intervals(
             else:
                 least, most = beside_torch_bounds(layout, run, stack, gpu)
             found[level] = Interval(below.low + least, below.high + most)
-    most_shown = max(gpu.memory_bytes, values["device"])
-    found["device"] = Interval(found["device"].low, min(found["device"].high, most_shown))
+    if values["device"] <= gpu.memory_bytes:
+        found["device"] = Interval(found["device"].low, min(found["device"].high, gpu.memory_bytes))
     return {level: _around(bounds, values[level]) for level, bounds in found.items()}
 
 

@@ -48,6 +48,13 @@ def test_a_device_shows_no_more_than_its_memory() -> None:
     assert found["device"].high == 80 * GIB
 
 
+def test_what_a_run_that_does_not_fit_would_need_is_not_bounded_by_the_device() -> None:
+    values = {"allocated": 100 * GIB, "reserved": 105 * GIB, "device": 107 * GIB}
+    tenth = {"huggingface": {level: Residual(900, 1100, 20, 3) for level in values}}
+    found = intervals(values, Layout(), RUN, STACKS["huggingface"], H100, residuals=tenth)
+    assert found["device"] == (107 * GIB * 9 // 10, 107 * GIB * 11 // 10)
+
+
 @pytest.fixture(scope="module")
 def found() -> list[Prediction]:
     return list(predictions(trusted(packaged())))
