@@ -23,7 +23,7 @@ QkNorm = Literal["none", "head", "full", "per-head", "unweighted"]
 Head = Literal["lm", "masked-lm", "classification", "none"]
 AttentionKind = Literal["full", "sliding"]
 MlpKind = Literal["dense", "moe"]
-Shards = Literal["", "tp", "tp_kv", "ep"]
+Shards = Literal["", "tp", "tp_kv", "tp_qkv", "ep"]
 
 GATED_ACTIVATIONS: frozenset[str] = frozenset({"swiglu", "geglu", "reglu"})
 

@@ -35,7 +35,8 @@ class ParameterGroup:
 
     `module` is what they belong to ("attention", "mlp", "moe", "router", "norm", "embedding", "head", …). `shards` is
     what may split them: "tp" over all tensor-parallel ranks, "tp_kv" over at most as many ranks as there are key-value
-    heads, "ep" experts over expert-parallel ranks (and each over expert-tensor-parallel ones), "" nothing.
+    heads, "tp_qkv" the queries of a joint projection like the first and its keys and values like the second, "ep"
+    experts over expert-parallel ranks (and each over expert-tensor-parallel ones), "" nothing.
     """
 
     name: str
@@ -118,7 +119,8 @@ def _projections(
 ) -> Iterator[ParameterGroup]:
     hidden, bias = architecture.hidden_size, architecture.attention_bias
     if architecture.fused_qkv and keys:
-        yield from linear_groups(f"{name}.qkv_proj", "attention", (queries + 2 * keys, hidden), bias, "tp")
+        joint: Shards = "tp_qkv" if kv_shards == "tp_kv" and keys < queries else "tp"
+        yield from linear_groups(f"{name}.qkv_proj", "attention", (queries + 2 * keys, hidden), bias, joint)
     else:
         yield from linear_groups(f"{name}.q_proj", "attention", (queries, hidden), bias, "tp")
         for key in ("k_proj", "v_proj")[: (1 + values) if keys else 0]:

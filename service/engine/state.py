@@ -109,12 +109,16 @@ def _adapters(counts: Iterable[adapters.Adapter], recipe: Recipe) -> tuple[Holdi
     )
 
 
-def split(count: int, holding: Holding, layout: Layout, kv_heads: int, padded: Int) -> Int:
+def split(count: int, holding: Holding, layout: Layout, architecture: Architecture, padded: Int) -> Int:
     """`count` (elements or bytes of the whole holding) on one model-parallel rank."""
     if holding.vocabulary:
         # row by row, so that bytes × rows stay within 64 bits; the sum is count · padded / vocabulary, rounded down
         each, rest = divmod(count, holding.vocabulary)
         return (each * padded + rest * padded // holding.vocabulary) // layout.vocabulary_ranks
+    kv_heads = architecture.kv_heads
+    if holding.shards == "tp_qkv":  # ranks beyond the key-value heads hold copies of them, as without the fusion
+        shared = count * 2 * kv_heads // (architecture.heads + 2 * kv_heads)
+        return ceil_div(count - shared, layout.tp) + ceil_div(shared, layout.divisor("tp_kv", kv_heads))
     return ceil_div(count, layout.divisor(holding.shards, kv_heads))
 
 
@@ -146,9 +150,9 @@ def state_rows(
                 continue
             shape: tuple[Dim, ...] = ()
             ranks = layout.shard_ranks(level, expert=holding.expert)  # type: ignore[arg-type]
-            local = ceil_div(split(whole, holding, layout, architecture.kv_heads, padded), ranks)
+            local = ceil_div(split(whole, holding, layout, architecture, padded), ranks)
             if isinstance(local, int):  # nobody reads the shapes of thousands of layouts
-                count = ceil_div(split(elements, holding, layout, architecture.kv_heads, padded), ranks)
+                count = ceil_div(split(elements, holding, layout, architecture, padded), ranks)
                 shape = (Dim("P", count, (*degrees, "dp·cp") if SHARDED[level, layout.shard] else degrees),)
             rows.append(Row(term, what, name, shape, _dtype(term, recipe), local, WHY[term], TABLE))
     return StateRows(tuple(rows))
@@ -174,7 +178,7 @@ def unsharded_elements(
     """Elements of a block on one model-parallel rank before data-parallel sharding: what a gather brings together."""
     total: Int = 0
     for holding in block:
-        total = total + split(holding.elements, holding, layout, architecture.kv_heads, padded)
+        total = total + split(holding.elements, holding, layout, architecture, padded)
     return total
 
 
@@ -184,5 +188,5 @@ def unsharded_weight_bytes(
     """Stored bytes of a block on one model-parallel rank before data-parallel sharding, quantised ones as they are."""
     total: Int = 0
     for holding in block:
-        total = total + split(holding.weight_bytes, holding, layout, architecture.kv_heads, padded)
+        total = total + split(holding.weight_bytes, holding, layout, architecture, padded)
     return total

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from service.engine.architecture import Architecture
@@ -50,6 +52,15 @@ def test_each_level_of_sharding_divides_its_states(stack: str, shard: str, per_p
     for size_, each in zip(found.values(), per_parameter, strict=True):
         # every tensor class is rounded up to whole ranks
         assert size_ == pytest.approx(each * PARAMETERS, rel=2e-3)
+
+
+def test_ranks_beyond_the_key_value_heads_hold_copies_of_them_in_a_joint_projection_too() -> None:
+    joint = replace(TINY, kv_heads=1, fused_qkv=True)
+    made = recipe(STACKS["reference"], RecipeRequest(), sharded=False)
+    found = size(joint, made, Layout(tp=4), Run(sequence_length=128), STACKS["reference"], A100)
+    # a rank of 4: one query, one key and one value head (16 wide each), its quarter of the rest, whole norms
+    layer = 3 * 16 * 64 + 16 * 64 + 3 * 64 * 256 // 4 + 2 * 64
+    assert state_bytes(found)["weights"] == 2 * (8 * layer + 2 * 1024 * 64 // 4 + 64)
 
 
 def test_hybrid_sharding_divides_by_its_own_degree() -> None:
