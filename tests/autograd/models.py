@@ -20,6 +20,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "phi3": {"model_type": "phi3", **_LLAMA, "pad_token_id": 0},
     "glm4": {"model_type": "glm4", **_LLAMA, "head_dim": 16, "pad_token_id": 0},
     "cohere": {"model_type": "cohere", **_LLAMA},
+    "apertus": {"model_type": "apertus", **_LLAMA},
     "gpt2": {
         "model_type": "gpt2", "vocab_size": 503, "n_embd": 96, "n_layer": 2, "n_head": 6, "n_positions": 256,
         "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,

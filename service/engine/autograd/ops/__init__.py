@@ -16,8 +16,10 @@ from service.engine.autograd.ops.pointwise import (
     custom,
     divide_in_place,
     dropout,
+    expm1,
     gelu,
     masked,
+    minimum,
     mul,
     power,
     relu,
@@ -27,8 +29,10 @@ from service.engine.autograd.ops.pointwise import (
     shift,
     sigmoid,
     silu,
+    softplus,
     sub,
     tanh,
+    where,
 )
 from service.engine.autograd.ops.products import bias_bmm, bmm, grouped, matmul, product
 from service.engine.autograd.ops.rows import (
@@ -70,6 +74,7 @@ __all__ = [
     "elementwise",
     "embedding",
     "expand",
+    "expm1",
     "fp32",
     "fused_rms_norm",
     "gather",
@@ -81,6 +86,7 @@ __all__ = [
     "masked",
     "matmul",
     "mean",
+    "minimum",
     "mul",
     "one_kernel",
     "picked",
@@ -100,6 +106,7 @@ __all__ = [
     "silu",
     "slice_of",
     "softmax",
+    "softplus",
     "split",
     "sub",
     "sum_of_copies",
@@ -109,5 +116,6 @@ __all__ = [
     "total",
     "transpose",
     "viewed",
+    "where",
     "written_into",
 ]

@@ -6,7 +6,9 @@ from service.engine.autograd.ops.layout import layout_of
 from service.engine.autograd.storage import ITEMSIZE, Tensor
 
 #: torch.autocast for CUDA runs these in fp32 (aten/src/ATen/autocast_mode.h, fp32 lists)
-FP32_UNDER_AUTOCAST = frozenset({"pow", "rsqrt", "softmax", "log_softmax", "layer_norm", "sum", "nll_loss", "exp"})
+FP32_UNDER_AUTOCAST = frozenset(
+    {"pow", "rsqrt", "softmax", "log_softmax", "layer_norm", "sum", "nll_loss", "exp", "expm1", "softplus"}
+)
 
 
 def to(x: Tensor, dtype: str, label: str = "") -> Tensor:

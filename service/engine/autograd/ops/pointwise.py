@@ -124,6 +124,59 @@ def sigmoid(x: Tensor, label: str = "sigmoid") -> Tensor:
     return one_kernel(x, "sigmoid", label, saves="result")
 
 
+def softplus(x: Tensor, label: str = "softplus") -> Tensor:
+    return one_kernel(fp32(x, "softplus"), "softplus", label, saves="input")
+
+
+def expm1(x: Tensor, label: str = "expm1") -> Tensor:
+    """Saves its result; backward makes the result plus one on the way."""
+    x = fp32(x, "expm1")
+    tape = x.tape
+    out = like(x, label)
+    if x.needs_grad:
+        slots = [tape.save(out, "expm1")]
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            slope = like(saved[0], "result plus one")
+            result = like(slope, "gradient of expm1")
+            del slope
+            return [result]
+
+        out.node = tape.node("expm1", (x,), slots, backward)
+    return out
+
+
+def minimum(x: Tensor, label: str = "minimum") -> Tensor:
+    """The smaller of x and a number held in a tensor; backward halves the gradient of equals and masks the rest."""
+    tape = x.tape
+    slots = [tape.save(x, "minimum")] if x.needs_grad else []
+    out = like(x, label)
+    if x.needs_grad:
+
+        def backward(grads: list[Tensor | None], saved: list[Tensor]) -> list[Tensor | None]:
+            equal = like(saved[0], "where equal", "bool")
+            halved = like(saved[0], "half of the gradient")
+            result = like(halved, "gradient of minimum")
+            del equal, halved
+            return [result]
+
+        out.node = tape.node("minimum", (x,), slots, backward)
+    return out
+
+
+def where(condition: Tensor, x: Tensor, y: Tensor, label: str) -> Tensor:
+    """x where the condition holds, y elsewhere: keeps the condition."""
+    tape = x.tape
+    trained = x.needs_grad or y.needs_grad
+    slots = [tape.save(condition, "where")] if trained else []
+    out = elementwise(x, y, label)
+    if trained:
+        out.node = tape.node(
+            "where", (x, y), slots, lambda grads, saved: [like(grads[0], f"gradient of {side}") for side in ("x", "y")]  # type: ignore[arg-type]
+        )  # fmt: skip
+    return out
+
+
 def clamp(x: Tensor, label: str = "clamped") -> Tensor:
     """Cut off at limits; backward makes the comparison and the masked gradient."""
     tape = x.tape

@@ -267,6 +267,8 @@ def activated(m: Model, x: Tensor, function: str) -> Tensor:
         return _gelu_new(x)
     if function in ("relu2", "relu_squared"):
         return ops.power(ops.relu(x, "relu"), "squared relu")
+    if function == "xielu":
+        return _xielu(m, x)
     if function.startswith("relu"):
         return ops.relu(x, "activated gate" if m.architecture.gated else "relu")
     if function.startswith("gelu"):
@@ -281,6 +283,19 @@ def _gelu_new(x: Tensor) -> Tensor:
     inner = ops.scale(inner, "scaled inner sum")
     inner = ops.tanh(inner, "tanh of gelu")
     return ops.mul(half, ops.shift(inner, "1 + tanh"), "gelu")
+
+
+def _xielu(m: Model, x: Tensor) -> Tensor:
+    """XIELUActivation without its CUDA kernel: αp·x² + β·x above 0, (expm1(min(x, ε)) − x)·αn + β·x below."""
+    above = ops.softplus(m.vector("mlp.act_fn.alpha_p", ()), "alpha_p")
+    below = ops.shift(ops.softplus(m.vector("mlp.act_fn.alpha_n", ()), "softplus of alpha_n"), "alpha_n")
+    positive = x.tape.new(x.shape, "bool", "where the activation is above 0")
+    upper = ops.mul(ops.mul(above, x, "alpha_p·x"), x, "alpha_p·x²")
+    upper = ops.add(upper, ops.scale(x, "beta·x"), "activation above 0")
+    lower = ops.sub(ops.expm1(ops.minimum(x, "min(x, eps)"), "expm1(min(x, eps))"), x, "expm1(min(x, eps)) − x")
+    lower = ops.mul(lower, below, "alpha_n·(expm1(min(x, eps)) − x)")
+    lower = ops.add(lower, ops.scale(x, "beta·x"), "activation below 0")
+    return ops.where(positive, upper, lower, "xielu")
 
 
 def activation_name(m: Model) -> str:

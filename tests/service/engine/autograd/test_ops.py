@@ -58,6 +58,31 @@ def test_an_activation_saves_one_tensor(operation) -> None:  # type: ignore[no-u
     assert out.shape == x.shape
 
 
+def test_expm1_saves_its_result_and_the_minimum_with_a_number_its_input() -> None:
+    tape = Tape()
+    x = leaf(tape, "b s")
+    out = ops.expm1(ops.minimum(x))
+    # derivatives.yaml: minimum reads self, expm1 reads result; what lies between them goes
+    assert saved(tape) == {"b·s": 2 + 2}
+    assert out.dtype == "bf16"
+
+
+def test_autocast_runs_expm1_and_softplus_in_fp32() -> None:
+    tape = Tape(autocast="bf16", weights="fp32")
+    grown, soft = ops.expm1(leaf(tape, "b s")), ops.softplus(leaf(tape, "h"))
+    # expm1 keeps its fp32 result, softplus the fp32 copy of its input
+    assert saved(tape) == {"b·s": 4, "h": 4}
+    assert grown.dtype == soft.dtype == "fp32"
+
+
+def test_where_keeps_nothing_but_its_condition() -> None:
+    tape = Tape()
+    x, y = leaf(tape, "b s"), leaf(tape, "b s", "fp32")
+    out = ops.where(tape.new(tape.shape("b s"), "bool", "condition"), x, y, "chosen")
+    assert saved(tape) == {"b·s": 1}
+    assert out.dtype == "fp32"
+
+
 def test_a_linear_saves_its_input_but_not_its_weight() -> None:
     tape = Tape()
     x = leaf(tape, "b s h")
